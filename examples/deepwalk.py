@@ -26,7 +26,7 @@ from asterism import Client, Graph
 from asterism.torch import tensor
 
 SPACE, DIM, NEGATIVES = "pages", 64, 4
-HELD_BACK = 0.1
+TEST_FRACTION = 0.1
 SCHEMA = {
     "parts": 4,
     "nodes": {"page": {"weighted": True, "tables": {"popular": "pow(weight, 0.75)"}}},
@@ -38,8 +38,8 @@ def split(root: Path) -> tuple[Any, Any, int]:
     """Links to learn from and links held back, each once [m, 2], and how many pages there are."""
     links = np.unique(np.sort(np.loadtxt(root / "edges.csv", np.int64, delimiter=",", skiprows=1), axis=1), axis=0)
     links = links[links[:, 0] != links[:, 1]]
-    held = np.random.default_rng(0).random(len(links)) < HELD_BACK
-    return links[~held], links[held], int(links.max()) + 1
+    is_held_out = np.random.default_rng(0).random(len(links)) < TEST_FRACTION
+    return links[~is_held_out], links[is_held_out], int(links.max()) + 1
 
 
 def load(client: Client, links: Any, pages: int) -> Graph:
@@ -63,34 +63,34 @@ def train(graph: Graph, pages: int, *, epochs: int, seed: int) -> Any:
     torch.nn.init.normal_(centre.weight, std=DIM**-0.5)
     torch.nn.init.zeros_(context.weight)
     optimizer = torch.optim.SparseAdam([*centre.parameters(), *context.parameters()], lr=0.02)
-    passes = graph.walk_pairs("page2likes2page", 8, walks=2, window=3, batch_size=128, first_step="independent", seed=seed)
+    epoch_pairs = graph.walk_pairs("page2likes2page", 8, walks=2, window=3, batch_size=128, first_step="independent", seed=seed)
     for epoch in range(epochs):
-        begun, total, steps = time.perf_counter(), 0.0, 0
-        for step, batch in enumerate(passes):
-            drawn = graph.sample_negatives(batch.pairs[:, 0], NEGATIVES, "page", weight="popular", seed=(seed << 32) + (epoch << 16) + step)
+        started, total, steps = time.perf_counter(), 0.0, 0
+        for step, batch in enumerate(epoch_pairs):
+            negatives = graph.sample_negatives(batch.pairs[:, 0], NEGATIVES, "page", weight="popular", seed=(seed << 32) + (epoch << 16) + step)
             pairs = tensor(batch.pairs)
-            here = centre(pairs[:, 0])
-            near = (here * context(pairs[:, 1])).sum(1)
-            far = torch.einsum("pd,pnd->pn", here, context(tensor(drawn.nodes)))
-            loss = -functional.logsigmoid(near).mean() - functional.logsigmoid(-far).sum(1).mean()
+            centre_vectors = centre(pairs[:, 0])
+            positive_scores = (centre_vectors * context(pairs[:, 1])).sum(1)
+            negative_scores = torch.einsum("pd,pnd->pn", centre_vectors, context(tensor(negatives.nodes)))
+            loss = -functional.logsigmoid(positive_scores).mean() - functional.logsigmoid(-negative_scores).sum(1).mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             total, steps = total + float(loss.detach()), steps + 1
-        print(f"epoch {epoch}: loss {total / steps:.3f}, {time.perf_counter() - begun:.1f} s", flush=True)
+        print(f"epoch {epoch}: loss {total / steps:.3f}, {time.perf_counter() - started:.1f} s", flush=True)
     return centre.weight.detach()
 
 
-def area(embeddings: Any, held: Any, links: Any) -> float:
+def roc_auc(embeddings: Any, test_links: Any, links: Any) -> float:
     """The probability that a link held back scores above a pair that is no link."""
     pages = len(embeddings)
-    known = {(a, b) for a, b in np.concatenate([held, links]).tolist()}
-    others = np.sort(np.random.default_rng(1).integers(0, pages, (3 * len(held), 2)), axis=1)
-    others = np.array([pair for pair in others.tolist() if pair[0] != pair[1] and tuple(pair) not in known][: len(held)])
+    link_set = {(a, b) for a, b in np.concatenate([test_links, links]).tolist()}
+    non_links = np.sort(np.random.default_rng(1).integers(0, pages, (3 * len(test_links), 2)), axis=1)
+    non_links = np.array([pair for pair in non_links.tolist() if pair[0] != pair[1] and tuple(pair) not in link_set][: len(test_links)])
     unit = functional.normalize(embeddings)
-    right, wrong = (((unit[tensor(pairs[:, 0])] * unit[tensor(pairs[:, 1])]).sum(1)).numpy() for pairs in (held, others))
-    ranks = stats.rankdata(np.concatenate([right, wrong]))
-    return float((ranks[: len(right)].sum() - len(right) * (len(right) + 1) / 2) / (len(right) * len(wrong)))
+    link_scores, non_link_scores = (((unit[tensor(pairs[:, 0])] * unit[tensor(pairs[:, 1])]).sum(1)).numpy() for pairs in (test_links, non_links))
+    ranks = stats.rankdata(np.concatenate([link_scores, non_link_scores]))
+    return float((ranks[: len(link_scores)].sum() - len(link_scores) * (len(link_scores) + 1) / 2) / (len(link_scores) * len(non_link_scores)))
 
 
 def main() -> None:
@@ -100,10 +100,10 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    links, held, pages = split(args.root)
+    links, test_links, pages = split(args.root)
     with asterism.connect(args.where) if ":" in args.where else asterism.open(args.where) as client, load(client, links, pages).pin() as graph:
         embeddings = train(graph, pages, epochs=args.epochs, seed=args.seed)
-    print(f"AUC {area(embeddings, held, links):.4f} on {len(held):,} links held back")
+    print(f"AUC {roc_auc(embeddings, test_links, links):.4f} on {len(test_links):,} links held back")
 
 
 if __name__ == "__main__":

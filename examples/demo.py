@@ -23,7 +23,7 @@ from rich.table import Table
 
 import asterism
 from asterism import Client, Graph, export, ingest
-from asterism.cli.jobs import wait_for
+from asterism.cli.jobs import wait_for_job
 from asterism.cli.output import Output, table
 from asterism.formats import generate
 
@@ -33,22 +33,22 @@ OUTPUT = Output(as_json=False)
 DRAWS = 400_000
 
 
-def chapter(number: int, title: str, told: str) -> None:
-    CONSOLE.print(f"\n[bold cyan]{number}. {title}[/bold cyan]\n[dim]{told}[/dim]")
+def chapter(number: int, title: str, description: str) -> None:
+    CONSOLE.print(f"\n[bold cyan]{number}. {title}[/bold cyan]\n[dim]{description}[/dim]")
 
 
-def timed(ask: Callable[[], Any]) -> tuple[Any, float, float]:
+def time_call(call: Callable[[], Any]) -> tuple[Any, float, float]:
     """The answer of a call, and milliseconds of its first run and of the fastest of the next ten."""
     times = []
-    answer = None
+    result = None
     for _ in range(11):
         started = time.perf_counter()
-        answer = ask()
+        result = call()
         times.append((time.perf_counter() - started) * 1000)
-    return answer, times[0], min(times[1:])
+    return result, times[0], min(times[1:])
 
 
-def make(folder: Path, size: float) -> Path:
+def make_files(folder: Path, size: float) -> Path:
     chapter(1, "A graph", "Users who click, buy and follow in a shop, with weights and features, as files in DGL's chunked format.")
     started = time.perf_counter()
     counts = {"users": 20_000, "items": 5_000, "clicks": 250_000, "buys": 60_000, "follows": 60_000}
@@ -59,7 +59,7 @@ def make(folder: Path, size: float) -> Path:
     return source.parent
 
 
-def opened(folder: Path, address: str | None) -> Client:
+def open_client(folder: Path, address: str | None) -> Client:
     if address:
         return asterism.connect(address)
     started = time.perf_counter()
@@ -72,8 +72,8 @@ def opened(folder: Path, address: str | None) -> Client:
 def load(client: Client, source: Path) -> None:
     chapter(2, "Loading", "Chunk by chunk in bounded memory. A chunk that is acknowledged is on disk; a load that is cut off resumes.")
     client.create_space(SPACE, ingest.schema_of(source))
-    with OUTPUT.progress() as tell:
-        report = ingest.load(client, SPACE, source, progress=lambda p: tell("load shop", p.rows_done, p.rows_total, phase=p.phase))
+    with OUTPUT.progress() as report_progress:
+        report = ingest.load(client, SPACE, source, progress=lambda p: report_progress("load shop", p.rows_done, p.rows_total, phase=p.phase))
     rows = report.nodes + report.edges
     CONSOLE.print(f"{report.nodes:,} nodes and {report.edges:,} edges in {report.seconds:.1f} s: {rows / report.seconds:,.0f} rows a second")
 
@@ -81,7 +81,7 @@ def load(client: Client, source: Path) -> None:
 def build(client: Client) -> None:
     chapter(3, "Building", "A job in the background makes alias tables and images, audits them against the weights, and publishes a version.")
     started = time.perf_counter()
-    job = wait_for(OUTPUT, client, client.submit_job(SPACE).job_id, 600)
+    job = wait_for_job(OUTPUT, client, client.submit_job(SPACE).job_id, 600)
     if job.state != "FINISHED":
         raise SystemExit(f"the build {job.state}: {job.cause}")
     audit = max(share.audit_tv for share in client.manifest(SPACE).totals)
@@ -115,38 +115,38 @@ def sample(graph: Graph) -> None:
         ("price and look of 512 items", lambda: graph.node_features(items, ["price", "look"], "item"), lambda a: f"float32{list(a['look'].shape)}"),
     ]
     rows = []
-    for name, ask, show in calls:
-        answer, first, best = timed(ask)
-        rows.append((name, f"{first:,.1f} ms", f"{best:,.2f} ms", show(answer)))
+    for name, call, show in calls:
+        result, first, best = time_call(call)
+        rows.append((name, f"{first:,.1f} ms", f"{best:,.2f} ms", show(result)))
     CONSOLE.print(table("", ("drawn", "first call", "best of 10", "what comes back"), rows))
     same = graph.sample_nodes(1000, "item", seed=5).nodes.tobytes() == graph.sample_nodes(1000, "item", seed=5).nodes.tobytes()
     CONSOLE.print(f"the same seed gives the same bytes: {'yes' if same else 'NO'}")
 
 
-def check(graph: Graph) -> float:
+def check_draws(graph: Graph) -> float:
     chapter(5, "Is it right?", f"{DRAWS:,} items drawn by weight, against the weights themselves.")
     ids, weights = (np.concatenate(columns) for columns in zip(*((b.ids, b.weights) for b in graph.scan_nodes("item")), strict=True))
     order = np.argsort(ids)
     ids, share = ids[order], weights[order].astype(np.float64) / weights.sum(dtype=np.float64)
-    drawn = np.bincount(np.searchsorted(ids, graph.sample_nodes(DRAWS, "item", seed=11).nodes), minlength=len(ids))
+    draw_counts = np.bincount(np.searchsorted(ids, graph.sample_nodes(DRAWS, "item", seed=11).nodes), minlength=len(ids))
     sigma = np.sqrt(DRAWS * share * (1 - share))
     heaviest = np.argsort(share)[::-1][:6]
-    rows = [(int(ids[i]), f"{share[i]:.4%}", f"{drawn[i] / DRAWS:.4%}", f"{(drawn[i] - DRAWS * share[i]) / sigma[i]:+.2f} sigma") for i in heaviest]
+    rows = [(int(ids[i]), f"{share[i]:.4%}", f"{draw_counts[i] / DRAWS:.4%}", f"{(draw_counts[i] - DRAWS * share[i]) / sigma[i]:+.2f} sigma") for i in heaviest]
     CONSOLE.print(table("the heaviest items", ("item", "its share of the weight", "its share of the draws", "off by"), rows))
-    enough = DRAWS * share >= 5
-    statistic = float((((drawn - DRAWS * share) ** 2)[enough] / (DRAWS * share)[enough]).sum())
-    freedom = int(enough.sum()) - 1
-    off = (statistic - freedom) / np.sqrt(2 * freedom)
-    weightless = int(drawn[share == 0].sum())
-    CONSOLE.print(f"chi-square over {freedom + 1:,} items: {statistic:,.0f} where {freedom:,} is expected, {off:+.1f} sigma")
+    is_frequent = DRAWS * share >= 5
+    statistic = float((((draw_counts - DRAWS * share) ** 2)[is_frequent] / (DRAWS * share)[is_frequent]).sum())
+    freedom = int(is_frequent.sum()) - 1
+    deviation = (statistic - freedom) / np.sqrt(2 * freedom)
+    weightless = int(draw_counts[share == 0].sum())
+    CONSOLE.print(f"chi-square over {freedom + 1:,} items: {statistic:,.0f} where {freedom:,} is expected, {deviation:+.1f} sigma")
     CONSOLE.print(f"items of weight 0: {int((share == 0).sum()):,}; drawn of them: {weightless}")
-    return float(off)
+    return float(deviation)
 
 
-def give(graph: Graph, out: Path) -> None:
+def export_parts(graph: Graph, out: Path) -> None:
     chapter(6, "Exporting", "Two partitions that DGL's distributed training loads, written without DGL.")
-    with OUTPUT.progress() as tell:
-        report = export.dgl(graph, out, parts=2, progress=lambda phase, done, total: tell(f"export {phase}", done, total))
+    with OUTPUT.progress() as report_progress:
+        report = export.dgl(graph, out, parts=2, progress=lambda phase, done, total: report_progress(f"export {phase}", done, total))
     sizes = [sum(path.stat().st_size for path in (out / f"part{part.part}").iterdir()) / 1e6 for part in report.parts]
     rows = [
         (f"part{p.part}", f"{sum(p.nodes.values()):,}", f"{sum(p.edges.values()):,}", f"{p.halo_nodes:,}", f"{size:.1f} MB")
@@ -156,14 +156,14 @@ def give(graph: Graph, out: Path) -> None:
     CONSOLE.print(f"in {report.seconds:.1f} s; dgl.distributed.load_partition({str(report.config)!r}, 0) reads the first", soft_wrap=True)
 
 
-def summary(client: Client, users: list[int], seconds: float, off: float) -> None:
+def print_summary(client: Client, users: list[int], seconds: float, deviation: float) -> None:
     manifest, schema = client.manifest(SPACE), client.describe(SPACE).schema
     grid = Table.grid(padding=(0, 2))
     for i, node_type in enumerate(schema.node_types):
         grid.add_row(node_type.name, f"{manifest.count('NODE', i):,} nodes", f"weight {manifest.weight('NODE', i):,.0f}")
     for i, edge_type in enumerate(schema.edge_types):
         grid.add_row(edge_type.name, f"{manifest.count('EDGE', i):,} edges", f"weight {manifest.weight('EDGE', i):,.0f}")
-    grid.add_row("draws against weights", f"{off:+.1f} sigma", "within 5 is right" if abs(off) < 5 else "[red]WRONG[/red]")
+    grid.add_row("draws against weights", f"{deviation:+.1f} sigma", "within 5 is right" if abs(deviation) < 5 else "[red]WRONG[/red]")
     CONSOLE.print(Panel(grid, title=f"all of it in {seconds:.0f} s", expand=False))
     command = os.path.relpath(Path(sys.executable).with_name("asterism"))
     CONSOLE.print(
@@ -184,18 +184,18 @@ def main() -> None:
     started = time.perf_counter()
     shutil.rmtree(options.folder, ignore_errors=True)
     CONSOLE.print(Panel("[bold]Asterism[/bold]: sample from graphs that are larger than memory", expand=False))
-    source = make(options.folder / "files", options.size)
-    with opened(options.folder / "graph", options.address) as client:
+    source = make_files(options.folder / "files", options.size)
+    with open_client(options.folder / "graph", options.address) as client:
         if options.address:
             client.drop_space(SPACE, if_exists=True)
         load(client, source)
         build(client)
         graph = client.graph(SPACE)
         sample(graph)
-        off = check(graph)
-        give(graph, options.folder / "partitions")
-        summary(client, graph.sample_edges(3, "clicks", seed=1).src.tolist(), time.perf_counter() - started, off)
-    if abs(off) >= 5:
+        deviation = check_draws(graph)
+        export_parts(graph, options.folder / "partitions")
+        print_summary(client, graph.sample_edges(3, "clicks", seed=1).src.tolist(), time.perf_counter() - started, deviation)
+    if abs(deviation) >= 5:
         raise SystemExit("the draws do not follow the weights")
 
 

@@ -31,7 +31,7 @@ from asterism.torch import MultiHot
 SPACE, SCHEMA = "citations", Path(__file__).parent / "schemas/citations.yaml"
 WORDS, CLASSES, HIDDEN = 1433, 7, 64
 FANOUTS, BATCH = [10, 10], 64
-Loading = Callable[[Any, bool], Iterable[Any]]
+LoaderFactory = Callable[[Any, bool], Iterable[Any]]
 """Gives a loader over some nodes, shuffled or not."""
 
 
@@ -60,20 +60,20 @@ def load(client: Client, root: Path) -> Graph:
 
 def splits(graph: Graph) -> dict[str, Any]:
     """The papers to train, validate and test with, as the graph's own feature says."""
-    found: dict[str, list[int]] = {"train": [], "val": [], "test": []}
+    papers_by_split: dict[str, list[int]] = {"train": [], "val": [], "test": []}
     for batch in graph.scan_nodes("paper", ["split"]):
         indptr, letters = batch.features["split"]
         for paper, (first, last) in zip(batch.ids.tolist(), pairwise(indptr), strict=True):
             if last > first:
-                found[bytes(letters[first:last]).decode()].append(paper)
-    return {name: torch.tensor(sorted(papers)) for name, papers in found.items()}
+                papers_by_split[bytes(letters[first:last]).decode()].append(paper)
+    return {name: torch.tensor(sorted(papers)) for name, papers in papers_by_split.items()}
 
 
-def loading(graph: Graph, workers: int = 0) -> Loading:
+def loader_factory(graph: Graph, workers: int = 0) -> LoaderFactory:
     """PyG's loaders over a pinned graph."""
     data = stores(graph, {"paper": {"x": "words", "y": "label"}}, encode={"words": MultiHot(WORDS)})
 
-    def made(nodes: Any, shuffle: bool) -> Iterable[Any]:
+    def make_loader(nodes: Any, shuffle: bool) -> Iterable[Any]:
         return NodeLoader(
             data,
             NeighborSampler(graph, FANOUTS),
@@ -84,11 +84,11 @@ def loading(graph: Graph, workers: int = 0) -> Loading:
             persistent_workers=bool(workers and shuffle),
         )
 
-    return made
+    return make_loader
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained:
+class TrainingResult:
     """What came of a training."""
 
     accuracy: float
@@ -97,40 +97,40 @@ class Trained:
     """The median epoch, in seconds."""
 
 
-def train(load_of: Loading, papers: dict[str, Any], *, seed: int, epochs: int) -> Trained:
+def train(make_loader: LoaderFactory, papers: dict[str, Any], *, seed: int, epochs: int) -> TrainingResult:
     """Train, and tell."""
     torch.manual_seed(seed)
     model = Sage()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
-    training, validation = load_of(papers["train"], True), load_of(papers["val"], False)
-    best, kept, seconds = -1.0, model.state_dict(), []
+    training, validation = make_loader(papers["train"], True), make_loader(papers["val"], False)
+    best_score, best_state, seconds = -1.0, model.state_dict(), []
     for epoch in range(epochs):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         model.train()
         for batch in training:
             optimizer.zero_grad()
             out = model(batch.x, batch.edge_index)[: batch.batch_size]
             functional.cross_entropy(out, batch.y[: batch.batch_size]).backward()
             optimizer.step()
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.perf_counter() - started)
         if epoch % 5 == 4 or epoch + 1 == epochs:
-            now = accuracy(model, validation)
-            if now > best:
-                best, kept = now, {name: value.clone() for name, value in model.state_dict().items()}
-    model.load_state_dict(kept)
-    return Trained(accuracy=accuracy(model, load_of(papers["test"], False)), epoch_s=float(np.median(seconds)))
+            score = accuracy(model, validation)
+            if score > best_score:
+                best_score, best_state = score, {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(best_state)
+    return TrainingResult(accuracy=accuracy(model, make_loader(papers["test"], False)), epoch_s=float(np.median(seconds)))
 
 
 @torch.no_grad()
 def accuracy(model: Sage, batches: Iterable[Any]) -> float:
     """The share of seeds whose class the model finds."""
     model.eval()
-    right = total = 0
+    correct = total = 0
     for batch in batches:
-        found = model(batch.x, batch.edge_index)[: batch.batch_size].argmax(1)
-        right += int((found == batch.y[: batch.batch_size]).sum())
+        predicted = model(batch.x, batch.edge_index)[: batch.batch_size].argmax(1)
+        correct += int((predicted == batch.y[: batch.batch_size]).sum())
         total += batch.batch_size
-    return right / total
+    return correct / total
 
 
 def main() -> None:
@@ -144,8 +144,8 @@ def main() -> None:
     with asterism.connect(args.where) if ":" in args.where else asterism.open(args.where) as client, load(client, args.root).pin() as graph:
         papers = splits(graph)
         for seed in range(args.seeds):
-            told = train(loading(graph, args.workers), papers, seed=seed, epochs=args.epochs)
-            print(f"seed {seed}: test accuracy {told.accuracy:.3f}, {told.epoch_s * 1e3:.0f} ms an epoch")
+            result = train(loader_factory(graph, args.workers), papers, seed=seed, epochs=args.epochs)
+            print(f"seed {seed}: test accuracy {result.accuracy:.3f}, {result.epoch_s * 1e3:.0f} ms an epoch")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from asterism import Client, Graph
 from asterism.pyg import NeighborSampler, stores
 
 SPACE, DIM, FANOUT, NEGATIVES, BATCH = "links", 64, 10, 4, 4096
-HELD_BACK = 0.1
+TEST_FRACTION = 0.1
 SCHEMA = {
     "parts": 4,
     "direction": "both",
@@ -44,7 +44,7 @@ class Links:
 
     train: Any
     """int64 [m, 2], each link once."""
-    held: Any
+    test: Any
     """int64 [k, 2], links held back."""
     uniform: Any
     """int64 [k]: for each of them a page that its first page does not like, any."""
@@ -72,20 +72,20 @@ def split(root: Path) -> Links:
     links = np.unique(np.sort(np.loadtxt(root / "edges.csv", np.int64, delimiter=",", skiprows=1), axis=1), axis=0)
     links = links[links[:, 0] != links[:, 1]]
     generator, pages = np.random.default_rng(0), int(links.max()) + 1
-    held = generator.random(len(links)) < HELD_BACK
-    known = np.unique(np.concatenate([links @ [pages, 1], links @ [1, pages], np.arange(pages) * (pages + 1)]))
-    asked = np.where(generator.random((held.sum(), 1)) < 0.5, links[held], links[held][:, ::-1])
-    ends = links[~held].reshape(-1)
+    is_test = generator.random(len(links)) < TEST_FRACTION
+    link_keys = np.unique(np.concatenate([links @ [pages, 1], links @ [1, pages], np.arange(pages) * (pages + 1)]))
+    test_links = np.where(generator.random((is_test.sum(), 1)) < 0.5, links[is_test], links[is_test][:, ::-1])
+    ends = links[~is_test].reshape(-1)
 
-    def others(draw: Any) -> Any:
-        found = draw(len(asked))
-        while (wrong := np.isin(asked[:, 0] * pages + found, known)).any():
-            found[wrong] = draw(int(wrong.sum()))
-        return found
+    def sample_non_links(draw: Any) -> Any:
+        candidates = draw(len(test_links))
+        while (is_link := np.isin(test_links[:, 0] * pages + candidates, link_keys)).any():
+            candidates[is_link] = draw(int(is_link.sum()))
+        return candidates
 
-    uniform, popular = others(lambda n: generator.integers(0, pages, n)), others(lambda n: generator.choice(ends, n))
-    train, asked, uniform, popular = (torch.from_numpy(np.ascontiguousarray(array)) for array in (links[~held], asked, uniform, popular))
-    return Links(train=train, held=asked, uniform=uniform, popular=popular, pages=pages)
+    uniform, popular = sample_non_links(lambda n: generator.integers(0, pages, n)), sample_non_links(lambda n: generator.choice(ends, n))
+    train, test_links, uniform, popular = (torch.from_numpy(np.ascontiguousarray(array)) for array in (links[~is_test], test_links, uniform, popular))
+    return Links(train=train, test=test_links, uniform=uniform, popular=popular, pages=pages)
 
 
 def load(client: Client, links: Links) -> Graph:
@@ -116,13 +116,13 @@ def train(graph: Graph, links: Links, *, negatives: str | None, epochs: int, see
     )
     for _ in range(epochs):
         for batch in loader:
-            near, far = torch.stack([batch.src_index, batch.dst_pos_index]), len(batch.n_id)
-            asked = torch.cat([near[0] * far + near[1], near[1] * far + near[0]])
-            messages = batch.edge_index[:, ~torch.isin(batch.edge_index[0] * far + batch.edge_index[1], asked)]
+            positives, node_count = torch.stack([batch.src_index, batch.dst_pos_index]), len(batch.n_id)
+            excluded_keys = torch.cat([positives[0] * node_count + positives[1], positives[1] * node_count + positives[0]])
+            messages = batch.edge_index[:, ~torch.isin(batch.edge_index[0] * node_count + batch.edge_index[1], excluded_keys)]
             out = model(batch.n_id, messages)
             score = (out[batch.src_index] * out[batch.dst_pos_index]).sum(1)
-            below = torch.einsum("pd,pnd->pn", out[batch.src_index], out[batch.dst_neg_index.view(-1, NEGATIVES)])
-            loss = -functional.logsigmoid(score).mean() - functional.logsigmoid(-below).mean(0).sum()
+            negative_scores = torch.einsum("pd,pnd->pn", out[batch.src_index], out[batch.dst_neg_index.view(-1, NEGATIVES)])
+            loss = -functional.logsigmoid(score).mean() - functional.logsigmoid(-negative_scores).mean(0).sum()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -137,11 +137,11 @@ def embeddings(graph: Graph, model: Model, pages: int) -> Any:
     return torch.cat([model(batch.n_id, batch.edge_index)[: batch.batch_size] for batch in loader])
 
 
-def ranked(out: Any, links: Links, others: Any) -> float:
+def rank_accuracy(out: Any, links: Links, non_links: Any) -> float:
     """How often a link held back scores above the pair beside it; by chance 0.5."""
-    src, dst = links.held.t()
-    right, wrong = (out[src] * out[dst]).sum(1), (out[src] * out[others]).sum(1)
-    return float(((right > wrong).double() + 0.5 * (right == wrong).double()).mean())
+    src, dst = links.test.t()
+    link_scores, non_link_scores = (out[src] * out[dst]).sum(1), (out[src] * out[non_links]).sum(1)
+    return float(((link_scores > non_link_scores).double() + 0.5 * (link_scores == non_link_scores).double()).mean())
 
 
 def main() -> None:
@@ -154,14 +154,14 @@ def main() -> None:
     args = parser.parse_args()
     links = split(args.root)
     with asterism.connect(args.where) if ":" in args.where else asterism.open(args.where) as client, load(client, links).pin() as graph:
-        print(f"{len(links.held):,} links held back; how often one scores above a pair that is none, by how that was drawn")
+        print(f"{len(links.test):,} links held back; how often one scores above a pair that is none, by how that was drawn")
         print(f"{'trained with':<26}{'any page':>12}{'by degree':>12}{'s':>8}")
         for name, table in (("uniform negatives", None), ("negatives by popularity", "popular")):
             for seed in range(args.seeds):
-                begun = time.perf_counter()
+                started = time.perf_counter()
                 out = train(graph, links, negatives=table, epochs=args.epochs, seed=seed, workers=args.workers)
-                figures = [ranked(out, links, others) for others in (links.uniform, links.popular)]
-                print(f"{name:<26}{figures[0]:>12.4f}{figures[1]:>12.4f}{time.perf_counter() - begun:>8.1f}", flush=True)
+                figures = [rank_accuracy(out, links, non_links) for non_links in (links.uniform, links.popular)]
+                print(f"{name:<26}{figures[0]:>12.4f}{figures[1]:>12.4f}{time.perf_counter() - started:>8.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ SPACE, SCHEMA = "openflights", Path(__file__).parent / "schemas/openflights.yaml
 ROUTE, SERVES, SERVED = ("airport", "route", "airport"), ("airline", "serves", "airport"), ("airport", "served_by", "airline")
 FANOUTS = {ROUTE: [6, 4], SERVES: [4, 2], SERVED: [4, 6]}
 HIDDEN, BATCH, UNKNOWN = 32, 128, -1
-FEWEST = 30
+MIN_AIRPORTS = 30
 """Airports of a region that is worth telling."""
 
 
@@ -58,16 +58,16 @@ class Regions(torch.nn.Module):
         sizes = {"airport": regions, "airline": 1}
         self.first = HeteroConv({t: SAGEConv((sizes[t[0]], sizes[t[2]]), HIDDEN) for t in FANOUTS}, aggr="mean")
         self.second = HeteroConv({t: SAGEConv((HIDDEN, HIDDEN), HIDDEN) for t in FANOUTS}, aggr="mean")
-        self.told = torch.nn.Linear(HIDDEN, regions)
+        self.classifier = torch.nn.Linear(HIDDEN, regions)
 
-    def forward(self, batch: Any, known: Any) -> Any:
+    def forward(self, batch: Any, region_features: Any) -> Any:
         airports = batch["airport"]
-        seen = known[airports.n_id].clone()
-        seen[: airports.batch_size] = 0  # nobody is told the answer
-        x = {"airport": seen, "airline": torch.ones(len(batch["airline"].n_id), 1)}
+        airport_features = region_features[airports.n_id].clone()
+        airport_features[: airports.batch_size] = 0  # nobody is told the answer
+        x = {"airport": airport_features, "airline": torch.ones(len(batch["airline"].n_id), 1)}
         edges = {triple: batch[triple].edge_index for triple in FANOUTS}
         x = {name: functional.dropout(h.relu(), 0.3, self.training) for name, h in self.first(x, edges).items()}
-        return self.told(self.second(x, edges)["airport"].relu()[: airports.batch_size])
+        return self.classifier(self.second(x, edges)["airport"].relu()[: airports.batch_size])
 
 
 def load(client: Client, root: Path) -> Graph:
@@ -80,52 +80,52 @@ def load(client: Client, root: Path) -> Graph:
     return graph
 
 
-def airports(graph: Graph, root: Path) -> Airports:
+def split_airports(graph: Graph, root: Path) -> Airports:
     """Whose region is asked for, and whose is known."""
     with (root / "airports.dat").open(encoding="utf-8", newline="") as file:
-        named = {int(row[0]): row[11].partition("/")[0] for row in csv.reader(file) if "/" in row[11]}
+        region_of = {int(row[0]): row[11].partition("/")[0] for row in csv.reader(file) if "/" in row[11]}
     ids = np.concatenate([batch.ids for batch in graph.scan_nodes("airport")])
-    flown = ids[graph.degrees(ids, "route", direction="in")[:, 0] > 0]
-    common = [region for region, count in Counter(named.get(i, "") for i in flown.tolist()).most_common() if region and count >= FEWEST]
+    reached_ids = ids[graph.degrees(ids, "route", direction="in")[:, 0] > 0]
+    common = [region for region, count in Counter(region_of.get(i, "") for i in reached_ids.tolist()).most_common() if region and count >= MIN_AIRPORTS]
     region = torch.full((int(ids.max()) + 1,), UNKNOWN)
-    asked = [i for i in flown.tolist() if named.get(i) in common]
-    region[asked] = torch.tensor([common.index(named[i]) for i in asked])
-    order = torch.tensor(asked)[torch.randperm(len(asked), generator=torch.Generator().manual_seed(0))]
+    labelled = [i for i in reached_ids.tolist() if region_of.get(i) in common]
+    region[labelled] = torch.tensor([common.index(region_of[i]) for i in labelled])
+    order = torch.tensor(labelled)[torch.randperm(len(labelled), generator=torch.Generator().manual_seed(0))]
     train, validation = len(order) * 6 // 10, len(order) * 8 // 10
     return Airports(region=region, regions=common, train=order[:train], validation=order[train:validation], test=order[validation:])
 
 
-def train(graph: Graph, of: Airports, *, weight: str | None, seed: int, epochs: int, workers: int = 0) -> float:
+def train(graph: Graph, data: Airports, *, weight: str | None, seed: int, epochs: int, workers: int = 0) -> float:
     """The share of test airports whose region is told, by the model that was best on the validation ones."""
     torch.manual_seed(seed)
-    known = torch.zeros(len(of.region), len(of.regions))
-    known[of.train, of.region[of.train]] = 1
-    data = stores(graph, {})
+    region_features = torch.zeros(len(data.region), len(data.regions))
+    region_features[data.train, data.region[data.train]] = 1
+    graph_stores = stores(graph, {})
 
-    def loading(ids: Any, **more: Any) -> Any:
-        sampler = NeighborSampler(graph, FANOUTS, weight_attr=weight, seed=None if "shuffle" in more else seed)
-        return NodeLoader(data, sampler, input_nodes=("airport", ids), batch_size=BATCH, **more)
+    def make_loader(ids: Any, **options: Any) -> Any:
+        sampler = NeighborSampler(graph, FANOUTS, weight_attr=weight, seed=None if "shuffle" in options else seed)
+        return NodeLoader(graph_stores, sampler, input_nodes=("airport", ids), batch_size=BATCH, **options)
 
-    def right(ids: Any) -> float:
+    def accuracy(ids: Any) -> float:
         model.eval()
         with torch.no_grad():
-            found = torch.cat([model(batch, known).argmax(1) for batch in loading(ids)])
-        return float((found == of.region[ids]).double().mean())
+            predicted = torch.cat([model(batch, region_features).argmax(1) for batch in make_loader(ids)])
+        return float((predicted == data.region[ids]).double().mean())
 
-    model, best, kept = Regions(len(of.regions)), -1.0, {}
+    model, best_score, best_state = Regions(len(data.regions)), -1.0, {}
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=1e-4)
     for epoch in range(epochs):
         model.train()
-        for batch in loading(of.train, shuffle=True, num_workers=workers):
+        for batch in make_loader(data.train, shuffle=True, num_workers=workers):
             seeds = batch["airport"].n_id[: batch["airport"].batch_size]
-            loss = functional.cross_entropy(model(batch, known), of.region[seeds])
+            loss = functional.cross_entropy(model(batch, region_features), data.region[seeds])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        if (epoch % 3 == 2 or epoch + 1 == epochs) and (now := right(of.validation)) > best:
-            best, kept = now, {name: value.clone() for name, value in model.state_dict().items()}
-    model.load_state_dict(kept)
-    return right(of.test)
+        if (epoch % 3 == 2 or epoch + 1 == epochs) and (score := accuracy(data.validation)) > best_score:
+            best_score, best_state = score, {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(best_state)
+    return accuracy(data.test)
 
 
 def main() -> None:
@@ -137,14 +137,14 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=0)
     args = parser.parse_args()
     with asterism.connect(args.where) if ":" in args.where else asterism.open(args.where) as client, load(client, args.root).pin() as graph:
-        of = airports(graph, args.root)
-        most = float((of.region[of.test] == of.region[of.train].mode().values).double().mean())
-        print(f"{len(of.regions)} regions, {len(of.train)} airports to train with; the commonest region alone would be right for {most:.3f}")
+        data = split_airports(graph, args.root)
+        majority_share = float((data.region[data.test] == data.region[data.train].mode().values).double().mean())
+        print(f"{len(data.regions)} regions, {len(data.train)} airports to train with; the commonest region alone would be right for {majority_share:.3f}")
         for name, weight in (("uniform neighbors", None), ("neighbors by weight", "weight")):
-            begun = time.perf_counter()
-            found = [train(graph, of, weight=weight, seed=seed, epochs=args.epochs, workers=args.workers) for seed in range(args.seeds)]
-            took = (time.perf_counter() - begun) / args.seeds
-            print(f"{name}: test accuracy {np.mean(found):.3f} +- {np.std(found):.3f} over {args.seeds} seeds, {took:.1f} s each", flush=True)
+            started = time.perf_counter()
+            accuracies = [train(graph, data, weight=weight, seed=seed, epochs=args.epochs, workers=args.workers) for seed in range(args.seeds)]
+            elapsed_s = (time.perf_counter() - started) / args.seeds
+            print(f"{name}: test accuracy {np.mean(accuracies):.3f} +- {np.std(accuracies):.3f} over {args.seeds} seeds, {elapsed_s:.1f} s each", flush=True)
 
 
 if __name__ == "__main__":

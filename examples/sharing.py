@@ -27,7 +27,7 @@ from asterism.dgl import LaborSampler, NeighborSampler
 
 SPACE, WORDS, KINDS, HIDDEN, BATCH = "sharing", 4714, ("company", "government", "politician", "tvshow"), 64, 512
 FANOUTS = [10, 10]
-TRAINED = 0.3
+TRAIN_FRACTION = 0.3
 """Of the pages; the others are asked for."""
 SCHEMA = {
     "parts": 4,
@@ -54,7 +54,7 @@ class Sage(torch.nn.Module):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class TrainingResult:
     """What came of a training."""
 
     accuracy: float
@@ -71,7 +71,7 @@ def load(client: Client, root: Path) -> Graph:
     if not client.versions(SPACE):
         with (root / "nodes.csv").open(encoding="utf-8", newline="") as file:
             kinds = {int(row["id"]): KINDS.index(row["page_type"]) for row in csv.DictReader(file)}
-        words = {int(page): found for page, found in json.loads((root / "features.json").read_text()).items()}
+        words = {int(page): word_ids for page, word_ids in json.loads((root / "features.json").read_text()).items()}
         pages = np.array(sorted(kinds))
         lengths = [len(words.get(page, ())) for page in pages.tolist()]
         values = np.array([word for page in pages.tolist() for word in words.get(page, ())], np.int64)
@@ -90,34 +90,34 @@ def words_of(graph: Graph, pages: Any) -> tuple[Any, Any]:
     return torch.from_numpy(np.array(values)), torch.from_numpy(np.array(indptr[:-1]))
 
 
-def train(graph: Graph, sampler: Any, *, seed: int, epochs: int) -> Told:
+def train(graph: Graph, sampler: Any, *, seed: int, epochs: int) -> TrainingResult:
     """Train, and tell."""
     torch.manual_seed(seed)
     pages = torch.from_numpy(np.concatenate([batch.ids for batch in graph.scan_nodes("page")])).sort().values
     kinds = torch.from_numpy(np.array(graph.node_features(pages.numpy(), ["kind"])["kind"])).reshape(-1)
-    place = torch.zeros(int(pages.max()) + 1, dtype=torch.int64)
-    place[pages] = torch.arange(len(pages))
-    chosen = torch.rand(len(pages), generator=torch.Generator().manual_seed(0)) < TRAINED
-    trained, asked = pages[chosen], pages[~chosen]
-    model, met, begun = Sage(), [], time.perf_counter()
+    row_of = torch.zeros(int(pages.max()) + 1, dtype=torch.int64)
+    row_of[pages] = torch.arange(len(pages))
+    is_train = torch.rand(len(pages), generator=torch.Generator().manual_seed(0)) < TRAIN_FRACTION
+    train_pages, test_pages = pages[is_train], pages[~is_train]
+    model, node_counts, started = Sage(), [], time.perf_counter()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for epoch in range(epochs):
-        order = trained[torch.randperm(len(trained))]
+        order = train_pages[torch.randperm(len(train_pages))]
         for step, seeds in enumerate(order.split(BATCH)):
             inputs, outputs, blocks = sampler.sample_blocks(seeds, seed=(seed * epochs + epoch) * len(order) + step)
-            met.append(len(inputs))
-            loss = functional.cross_entropy(model(blocks, words_of(graph, inputs)), kinds[place[outputs]])
+            node_counts.append(len(inputs))
+            loss = functional.cross_entropy(model(blocks, words_of(graph, inputs)), kinds[row_of[outputs]])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - started
     model.eval()
-    everyone, right = NeighborSampler(graph, [-1, -1]), 0
+    full_sampler, correct = NeighborSampler(graph, [-1, -1]), 0
     with torch.no_grad():
-        for seeds in asked.split(8 * BATCH):
-            inputs, outputs, blocks = everyone.sample_blocks(seeds)
-            right += int((model(blocks, words_of(graph, inputs)).argmax(1) == kinds[place[outputs]]).sum())
-    return Told(accuracy=right / len(asked), met=float(np.mean(met)), seconds=seconds)
+        for seeds in test_pages.split(8 * BATCH):
+            inputs, outputs, blocks = full_sampler.sample_blocks(seeds)
+            correct += int((model(blocks, words_of(graph, inputs)).argmax(1) == kinds[row_of[outputs]]).sum())
+    return TrainingResult(accuracy=correct / len(test_pages), met=float(np.mean(node_counts)), seconds=seconds)
 
 
 def main() -> None:
@@ -136,9 +136,9 @@ def main() -> None:
         }
         print(f"{'trained with':<22}{'accuracy':>12}{'by seed':>{8 * args.seeds}}{'pages a batch':>16}{'s':>8}")
         for name, sampler in samplers.items():
-            told = [train(graph, sampler, seed=seed, epochs=args.epochs) for seed in range(args.seeds)]
-            mean, met, seconds = (float(np.mean([getattr(one, what) for one in told])) for what in ("accuracy", "met", "seconds"))
-            print(f"{name:<22}{mean:>12.4f}{''.join(f'{one.accuracy:8.4f}' for one in told)}{met:>16.0f}{seconds:>8.1f}", flush=True)
+            results = [train(graph, sampler, seed=seed, epochs=args.epochs) for seed in range(args.seeds)]
+            mean, mean_nodes, seconds = (float(np.mean([getattr(result, field) for result in results])) for field in ("accuracy", "met", "seconds"))
+            print(f"{name:<22}{mean:>12.4f}{''.join(f'{result.accuracy:8.4f}' for result in results)}{mean_nodes:>16.0f}{seconds:>8.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -34,9 +34,9 @@ from asterism.pyg import NeighborSampler, stores
 
 SPACE, DIM, FANOUT, BATCH = "tastes", 32, 5, 2048
 USERS, ITEMS, GENRES, PURCHASES, DAYS, LIKED_DAYS = 2000, 1000, 20, 60_000, 1000, 250
-HELD_BACK, FAITHFUL = 0.1, 0.9
+TEST_FRACTION, FAITHFUL = 0.1, 0.9
 BUYS, BOUGHT = ("user", "buys", "item"), ("item", "bought_by", "user")
-WAYS: dict[str, dict[str, str]] = {
+SAMPLING_MODES: dict[str, dict[str, str]] = {
     "whenever": {},
     "until then": {"time_attr": "day"},
     "the last ones": {"time_attr": "day", "temporal_strategy": "last"},
@@ -61,21 +61,21 @@ class Shop:
     """int64 [m]."""
 
     @property
-    def first_asked(self) -> int:
+    def first_test(self) -> int:
         """The first purchase of those that are not learned from."""
-        return int(np.searchsorted(self.days, DAYS * (1 - HELD_BACK)))
+        return int(np.searchsorted(self.days, DAYS * (1 - TEST_FRACTION)))
 
 
-def made(seed: int = 0) -> Shop:
+def make_shop(seed: int = 0) -> Shop:
     """A shop whose users change what they like."""
     rng = np.random.default_rng(seed)
     days, users = np.sort(rng.integers(0, DAYS, PURCHASES)), rng.integers(0, USERS, PURCHASES)
     # A user's spells of one genre begin on days that are the user's own.
-    spells = DAYS // LIKED_DAYS + 2
-    liked, begins = rng.integers(0, GENRES, (USERS, spells)), rng.integers(0, LIKED_DAYS, USERS)
-    genres = liked[users, (days + begins[users]) // LIKED_DAYS]
-    faithful = rng.random(PURCHASES) < FAITHFUL
-    items = np.where(faithful, genres + GENRES * rng.integers(0, ITEMS // GENRES, PURCHASES), rng.integers(0, ITEMS, PURCHASES))
+    spell_count = DAYS // LIKED_DAYS + 2
+    liked, spell_starts = rng.integers(0, GENRES, (USERS, spell_count)), rng.integers(0, LIKED_DAYS, USERS)
+    genres = liked[users, (days + spell_starts[users]) // LIKED_DAYS]
+    is_faithful = rng.random(PURCHASES) < FAITHFUL
+    items = np.where(is_faithful, genres + GENRES * rng.integers(0, ITEMS // GENRES, PURCHASES), rng.integers(0, ITEMS, PURCHASES))
     return Shop(users=users, items=items, days=days)
 
 
@@ -108,30 +108,30 @@ class Model(torch.nn.Module):
         return ((users * items[batch["item"][name].view(-1)]).sum(1) for name in ("dst_pos_index", "dst_neg_index"))  # type: ignore[return-value]
 
 
-def loader(graph: Graph, shop: Shop, way: str, places: slice, *, shuffle: bool) -> LinkLoader:
+def loader(graph: Graph, shop: Shop, mode: str, rows: slice, *, shuffle: bool) -> LinkLoader:
     """Some purchases, an item at random beside each, and around them what a way to sample shows on the day before."""
-    seen = WAYS[way]
-    links = torch.from_numpy(np.stack([shop.users[places], shop.items[places]]))
+    options = SAMPLING_MODES[mode]
+    links = torch.from_numpy(np.stack([shop.users[rows], shop.items[rows]]))
     return LinkLoader(
         stores(graph),
-        NeighborSampler(graph, {BOUGHT: [FANOUT]}, disjoint=True, **seen),  # type: ignore[arg-type]  # words by name
+        NeighborSampler(graph, {BOUGHT: [FANOUT]}, disjoint=True, **options),  # type: ignore[arg-type]  # words by name
         edge_label_index=(BUYS, links),
-        edge_label_time=torch.from_numpy(shop.days[places] - 1) if seen else None,
+        edge_label_time=torch.from_numpy(shop.days[rows] - 1) if options else None,
         neg_sampling=NegativeSampling("triplet", 1),
         batch_size=BATCH,
         shuffle=shuffle,
     )
 
 
-def train(graph: Graph, shop: Shop, way: str, *, epochs: int, seed: int) -> Model:
+def train(graph: Graph, shop: Shop, mode: str, *, epochs: int, seed: int) -> Model:
     """A model that learned from all purchases before those that are asked for."""
     torch.manual_seed(seed)
     model = Model()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
     for _ in range(epochs):
-        for batch in loader(graph, shop, way, slice(shop.first_asked), shuffle=True):
-            right, wrong = model(batch)
-            loss = -functional.logsigmoid(right).mean() - functional.logsigmoid(-wrong).mean()
+        for batch in loader(graph, shop, mode, slice(shop.first_test), shuffle=True):
+            purchase_scores, random_scores = model(batch)
+            loss = -functional.logsigmoid(purchase_scores).mean() - functional.logsigmoid(-random_scores).mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -139,14 +139,14 @@ def train(graph: Graph, shop: Shop, way: str, *, epochs: int, seed: int) -> Mode
 
 
 @torch.no_grad()
-def asked(graph: Graph, shop: Shop, model: Model, way: str) -> float:
+def test_auc(graph: Graph, shop: Shop, model: Model, mode: str) -> float:
     """The area under the curve (AUC) of the purchases that were not learned from, with neighborhoods of one of the ways."""
     model.eval()
-    right, wrong = (
-        torch.cat(scores) for scores in zip(*(model(b) for b in loader(graph, shop, way, slice(shop.first_asked, None), shuffle=False)), strict=True)
+    purchase_scores, random_scores = (
+        torch.cat(scores) for scores in zip(*(model(b) for b in loader(graph, shop, mode, slice(shop.first_test, None), shuffle=False)), strict=True)
     )
-    below = torch.sort(wrong).values
-    return float((torch.searchsorted(below, right) + torch.searchsorted(below, right, right=True)).double().mean() / 2 / len(wrong))
+    sorted_random = torch.sort(random_scores).values
+    return float((torch.searchsorted(sorted_random, purchase_scores) + torch.searchsorted(sorted_random, purchase_scores, right=True)).double().mean() / 2 / len(random_scores))
 
 
 def main() -> None:
@@ -155,17 +155,17 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=2)
     args = parser.parse_args()
-    shop = made()
+    shop = make_shop()
     with asterism.connect(args.where) if ":" in args.where else asterism.open(args.where) as client, load(client, shop).pin() as graph:
-        print(f"{len(shop.days) - shop.first_asked:,} purchases of the last days; AUC against an item at random, by what neighborhoods see")
+        print(f"{len(shop.days) - shop.first_test:,} purchases of the last days; AUC against an item at random, by what neighborhoods see")
         print(f"{'trained with':<16}{'asked with it':>16}{'until then':>16}{'s':>8}")
-        for way in WAYS:
+        for mode in SAMPLING_MODES:
             for seed in range(args.seeds):
-                begun = time.perf_counter()
-                model = train(graph, shop, way, epochs=args.epochs, seed=seed)
-                honest = way if WAYS[way] else "until then"
-                figures = [asked(graph, shop, model, of) for of in (way, honest)]
-                print(f"{way:<16}{figures[0]:>16.4f}{figures[1]:>16.4f}{time.perf_counter() - begun:>8.1f}", flush=True)
+                started = time.perf_counter()
+                model = train(graph, shop, mode, epochs=args.epochs, seed=seed)
+                honest_mode = mode if SAMPLING_MODES[mode] else "until then"
+                figures = [test_auc(graph, shop, model, test_mode) for test_mode in (mode, honest_mode)]
+                print(f"{mode:<16}{figures[0]:>16.4f}{figures[1]:>16.4f}{time.perf_counter() - started:>8.1f}", flush=True)
 
 
 if __name__ == "__main__":

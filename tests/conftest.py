@@ -16,7 +16,7 @@ from tests.kit.waiting import HANG_S
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from tests.kit.browser import Watched
+    from tests.kit.browser import MonitoredPage
 
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST_FIRST = ("compose", "law", "integration", "contract", "property", "house", "unit")
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: next((ranks[folder] for folder in item.path.parents if folder in ranks), 0))
 
 
-def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+def _fail_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     report.outcome = "failed"
     report.longrepr = f"--require-all: {report.nodeid} would be skipped. {reason}"
@@ -48,7 +48,7 @@ def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.skipped and not hasattr(report, "wasxfail") and item.config.getoption("--require-all"):
-        _refuse_skip(report)
+        _fail_skip(report)
     return report
 
 
@@ -56,7 +56,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     report = yield
     if report.skipped and collector.config.getoption("--require-all"):
-        _refuse_skip(report)
+        _fail_skip(report)
     return report
 
 
@@ -132,25 +132,25 @@ def browser() -> Iterator[Browser]:
     path = kit.browser_path()
     if path is None:
         pytest.skip("there is no Chromium here; Debian's package is `chromium`")
-    with kit.chromium(path) as opened:
-        yield opened
+    with kit.chromium(path) as chromium:
+        yield chromium
 
 
 @pytest.fixture
-def page_of(browser: Browser) -> Iterator[Callable[..., Watched]]:
+def page_of(browser: Browser) -> Iterator[Callable[..., MonitoredPage]]:
     """Opens pages; each must have been without complaint, and asked its own host alone."""
-    from tests.kit.browser import watched
+    from tests.kit.browser import monitored_page
 
-    opened = []
+    open_pages = []
 
-    def open_page(address: str, **how: Any) -> Watched:
-        manager = watched(browser, address, **how)
-        opened.append((manager, manager.__enter__()))
-        return opened[-1][1]
+    def open_page(address: str, **options: Any) -> MonitoredPage:
+        manager = monitored_page(browser, address, **options)
+        open_pages.append((manager, manager.__enter__()))
+        return open_pages[-1][1]
 
     yield open_page
-    for manager, watch in opened:
-        complaints, foreign = list(watch.complaints), watch.foreign
+    for manager, watch in open_pages:
+        complaints, foreign = list(watch.complaints), watch.foreign_requests
         manager.__exit__(None, None, None)
         assert complaints == []
         assert foreign == []

@@ -173,11 +173,11 @@ def open(path: str | Path, *, space: str | None = None, mode: str = "w", timeout
     ...     client.create_space("papers", {"nodes": {"paper": {}}})
     """
     from asterism.client import Client
-    from asterism.embedded import embedded
+    from asterism.embedded import start_embedded
 
     texts.check("path", str(path))
     texts.check("space", space)
-    service = embedded(path, mode, settings)
+    service = start_embedded(path, mode, settings)
     client = Client(service.transport, timeout_s=timeout_s, on_close=service.stop)
     if space is None:
         return client

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class StorageRequest:
     """One request to a storaged."""
 
     round: int
@@ -79,7 +79,7 @@ class Explanation:
     """What a sampling call takes. It was made; `Graph.replay` of ``token`` gives its sample."""
 
     method: str
-    asked: tuple[Asked, ...]
+    asked: tuple[StorageRequest, ...]
     """By round, then host."""
     shares: tuple[DrawShare, ...]
     """Of nodes and edges by type and part; of neighbors, and of a fanout's first hop, by edge type; what has none is left out."""
@@ -96,9 +96,9 @@ class Explanation:
     @property
     def rounds(self) -> int:
         """How often storageds were waited for, one after the other."""
-        return 1 + max((asked.round for asked in self.asked), default=-1)
+        return 1 + max((request.round for request in self.asked), default=-1)
 
     @property
     def bytes(self) -> int:
         """Between graphd and storageds, both ways."""
-        return sum(asked.sent + asked.received for asked in self.asked)
+        return sum(request.sent + request.received for request in self.asked)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism.records import FeatureValue, Ids, Ragged, Ragged2, Values, Weights
+from asterism.records import FeatureValue, Ids, RaggedNeighbors, RaggedColumn, Values, Weights
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import EdgeType, Feature, NodeType
 from asterism_proto.v1 import common_pb2 as pb
@@ -17,29 +17,29 @@ from asterism_proto.v1 import common_pb2 as pb
 MAX_COUNT = 1 << 31
 
 
-def ids(what: str, values: ArrayLike, *, least: int = 0) -> Ids:
-    """``values`` as int64[n]: whole numbers not below ``least``."""
+def ids(argument: str, values: ArrayLike, *, minimum: int = 0) -> Ids:
+    """``values`` as int64[n]: whole numbers not below ``minimum``."""
     array = np.asarray(values)
     if array.ndim != 1:
-        raise InvalidRequest(f"{what}: expected one dimension, got an array of shape {list(array.shape)}")
+        raise InvalidRequest(f"{argument}: expected one dimension, got an array of shape {list(array.shape)}")
     if array.size == 0:
         return np.zeros(0, np.int64)
     if array.dtype.kind == "O":
-        raise InvalidRequest(f"{what}: {_first(array)!r} is not a whole number below 2^63")
+        raise InvalidRequest(f"{argument}: {_first_invalid_id(array)!r} is not a whole number below 2^63")
     if array.dtype.kind not in "iu":
-        raise InvalidRequest(f"{what}: ids are whole numbers, not {array.dtype} such as {array[0].item()!r}")
+        raise InvalidRequest(f"{argument}: ids are whole numbers, not {array.dtype} such as {array[0].item()!r}")
     if array.dtype.kind == "u" and array.dtype.itemsize == 8:
         over = np.flatnonzero(array > np.uint64(np.iinfo(np.int64).max))
         if over.size:
-            raise InvalidRequest(f"{what}[{over[0]}] = {array[over[0]]}: ids are below 2^63")
+            raise InvalidRequest(f"{argument}[{over[0]}] = {array[over[0]]}: ids are below 2^63")
     array = array.astype(np.int64, copy=False)
-    if array.min() < least:
-        at = int(np.argmax(array < least))
-        raise InvalidRequest(f"{what}[{at}] = {array[at]}: expected {least} or more")
+    if array.min() < minimum:
+        position = int(np.argmax(array < minimum))
+        raise InvalidRequest(f"{argument}[{position}] = {array[position]}: expected {minimum} or more")
     return array
 
 
-def _first(array: NDArray[Any]) -> object:
+def _first_invalid_id(array: NDArray[Any]) -> object:
     """The first element that is no whole number in range, for a message."""
     for value in array:
         if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 63) <= value < 1 << 63:
@@ -52,7 +52,7 @@ def times(values: ArrayLike, rows: int) -> Values:
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iuf"):
         raise InvalidRequest(f"times: expected numbers [{rows}], got {array.dtype}{list(array.shape)}")
-    same_length("times", array, rows)
+    require_length("times", array, rows)
     if array.dtype.kind == "f":
         if np.isnan(array).any():
             raise InvalidRequest(f"times[{int(np.argmax(np.isnan(array)))}] = nan: a time is a number")
@@ -60,7 +60,7 @@ def times(values: ArrayLike, rows: int) -> Values:
     return array.astype(np.int64, copy=False) if array.dtype != np.uint64 else ids("times", array)
 
 
-def until(values: ArrayLike | None, rows: int, *, strict: bool, strategy: str, edge_times: bool) -> tuple[pb.Until | None, dict[str, Values]]:
+def temporal_filter(values: ArrayLike | None, rows: int, *, strict: bool, strategy: str, edge_times: bool) -> tuple[pb.Until | None, dict[str, Values]]:
     """Until when a request's nodes see edges, and its section; (None, {}) where they see all."""
     if strategy not in ("uniform", "last"):
         raise InvalidRequest(f"strategy {strategy!r}: expected 'uniform' or 'last'")
@@ -71,10 +71,10 @@ def until(values: ArrayLike | None, rows: int, *, strict: bool, strategy: str, e
     return pb.Until(strict=strict, last=strategy == "last", want_times=edge_times), {"times": times(values, rows)}
 
 
-def same_length(what: str, array: NDArray[Any], rows: int) -> None:
+def require_length(argument: str, array: NDArray[Any], rows: int) -> None:
     """Refuse an array that does not have one entry per row."""
     if len(array) != rows:
-        raise InvalidRequest(f"{what} has {len(array)} entries for {rows} rows")
+        raise InvalidRequest(f"{argument} has {len(array)} entries for {rows} rows")
 
 
 def weights(values: ArrayLike | None, rows: int, owner: NodeType | EdgeType) -> Weights | None:
@@ -83,15 +83,15 @@ def weights(values: ArrayLike | None, rows: int, owner: NodeType | EdgeType) -> 
         return None
     if not owner.weighted:
         raise InvalidRequest(f"{owner.name!r} was declared without weights; leave them out, or declare it weighted")
-    given = np.asarray(values)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iuf"):
-        raise InvalidRequest(f"weights: expected numbers [n], got {given.dtype}{list(given.shape)}")
-    same_length("weights", given, rows)
+    raw = np.asarray(values)
+    if raw.ndim != 1 or (raw.size and raw.dtype.kind not in "iuf"):
+        raise InvalidRequest(f"weights: expected numbers [n], got {raw.dtype}{list(raw.shape)}")
+    require_length("weights", raw, rows)
     with np.errstate(over="ignore"):
-        array = given.astype(np.float32, copy=False)
+        array = raw.astype(np.float32, copy=False)
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
     if bad.size:
-        raise InvalidRequest(f"weights[{bad[0]}] = {given[bad[0]]}: a weight is finite, not negative, and fits float32")
+        raise InvalidRequest(f"weights[{bad[0]}] = {raw[bad[0]]}: a weight is finite, not negative, and fits float32")
     return array
 
 
@@ -107,9 +107,9 @@ def features(columns: Mapping[str, Any] | None, rows: int, owner: NodeType | Edg
     return checked
 
 
-def names_of(what: str, column: Any, rows: int) -> Ragged2:
+def name_column(argument: str, column: Any, rows: int) -> RaggedColumn:
     """The names of edges' ends, as a column of bytes."""
-    return _ragged(Feature(name=f"{what}_names", kind="bytes"), column, rows)
+    return _ragged(Feature(name=f"{argument}_names", kind="bytes"), column, rows)
 
 
 def _cast(feature: Feature, values: Values) -> Values:
@@ -135,7 +135,7 @@ def _dense(feature: Feature, column: Any, rows: int) -> Values:
     return _cast(feature, values)
 
 
-def _ragged(feature: Feature, column: Any, rows: int) -> Ragged2:
+def _ragged(feature: Feature, column: Any, rows: int) -> RaggedColumn:
     if isinstance(column, tuple) and len(column) == 2:
         indptr, values = np.asarray(column[0]), np.asarray(column[1])
     elif isinstance(column, Sequence | np.ndarray):
@@ -163,8 +163,8 @@ def _from_rows(feature: Feature, rows: Iterable[Any]) -> tuple[Ids, Values]:
     else:
         arrays = [np.asarray(row) for row in rows]
         lengths = [array.size for array in arrays]
-        filled = [array.reshape(-1) for array in arrays if array.size]
-        values = np.concatenate(filled) if filled else np.zeros(0, feature.dtype)
+        non_empty = [array.reshape(-1) for array in arrays if array.size]
+        values = np.concatenate(non_empty) if non_empty else np.zeros(0, feature.dtype)
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64), values
 
 
@@ -177,12 +177,12 @@ def seed(value: int | None) -> int:
     return int(value) & 0xFFFFFFFFFFFFFFFF
 
 
-def count(what: str, value: int, *, least: int = 0) -> int:
+def count(argument: str, value: int, *, minimum: int = 0) -> int:
     """A number of draws."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise InvalidRequest(f"{what} {value!r}: expected a whole number")
-    if not least <= value < MAX_COUNT:
-        raise InvalidRequest(f"{what} {value}: expected {least} to {MAX_COUNT - 1}")
+        raise InvalidRequest(f"{argument} {value!r}: expected a whole number")
+    if not minimum <= value < MAX_COUNT:
+        raise InvalidRequest(f"{argument} {value}: expected {minimum} to {MAX_COUNT - 1}")
     return int(value)
 
 
@@ -202,27 +202,27 @@ def names(values: str | Iterable[str] | None) -> list[str]:
     return [values] if isinstance(values, str) else list(values)
 
 
-def type_names(what: str, values: str | Iterable[str] | None) -> list[str]:
+def type_names(argument: str, values: str | Iterable[str] | None) -> list[str]:
     """The names of types, one or several; none where all are meant, which a list of none does not mean."""
     if values is None:
         return []
-    found = [values] if isinstance(values, str) else list(values) if isinstance(values, Iterable) else [values]
-    for name in found:
+    selected = [values] if isinstance(values, str) else list(values) if isinstance(values, Iterable) else [values]
+    for name in selected:
         if not isinstance(name, str):
-            raise InvalidRequest(f"{what} {name!r}: expected the name of a type, or a list of names")
-    if not found:
-        raise InvalidRequest(f"{what} {values!r}: a list of no types; name one at least, or give None for all")
-    return found
+            raise InvalidRequest(f"{argument} {name!r}: expected the name of a type, or a list of names")
+    if not selected:
+        raise InvalidRequest(f"{argument} {values!r}: a list of no types; name one at least, or give None for all")
+    return selected
 
 
-def number(what: str, value: float, least: float, most: float) -> float:
+def number(argument: str, value: float, minimum: float, maximum: float) -> float:
     """A real number within bounds."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or not least <= value <= most:
-        raise InvalidRequest(f"{what} {value!r}: expected {least:g} to {most:g}")
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or not minimum <= value <= maximum:
+        raise InvalidRequest(f"{argument} {value!r}: expected {minimum:g} to {maximum:g}")
     return float(value)
 
 
-def sections(columns: Mapping[str, FeatureValue]) -> dict[str, NDArray[Any]]:
+def feature_sections(columns: Mapping[str, FeatureValue]) -> dict[str, NDArray[Any]]:
     """Columns as a frame's sections: ``f:name``, or ``f:name.indptr`` and ``f:name.values``."""
     arrays: dict[str, NDArray[Any]] = {}
     for name, column in columns.items():
@@ -233,12 +233,12 @@ def sections(columns: Mapping[str, FeatureValue]) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def columns(arrays: Mapping[str, NDArray[Any]], wanted: Iterable[str]) -> dict[str, FeatureValue]:
-    """The columns called ``wanted`` out of a frame's sections."""
-    return {name: arrays[f"f:{name}"] if f"f:{name}" in arrays else (arrays[f"f:{name}.indptr"], arrays[f"f:{name}.values"]) for name in wanted}
+def decode_columns(arrays: Mapping[str, NDArray[Any]], feature_names: Iterable[str]) -> dict[str, FeatureValue]:
+    """The columns called ``feature_names`` out of a frame's sections."""
+    return {name: arrays[f"f:{name}"] if f"f:{name}" in arrays else (arrays[f"f:{name}.indptr"], arrays[f"f:{name}.values"]) for name in feature_names}
 
 
-Excluded = Ragged | tuple[ArrayLike, ArrayLike] | ArrayLike | None
+Exclusions = RaggedNeighbors | tuple[ArrayLike, ArrayLike] | ArrayLike | None
 """What rows leave out: ``(indptr, ids)``, a record of neighbors, or an array with a row for each; -1 is none."""
 
 
@@ -250,16 +250,16 @@ def indptr(values: ArrayLike, rows: int) -> Ids:
     return array
 
 
-def left_out(pairs: ArrayLike, exclude: Excluded, *, shared: bool) -> dict[str, NDArray[Any]]:
+def exclusion_sections(pairs: ArrayLike, exclude: Exclusions, *, shared: bool) -> dict[str, NDArray[Any]]:
     """What rows of negatives leave out, as a request's sections; none where that is nothing."""
-    given = np.asarray(pairs)
-    if given.ndim not in (1, 2) or (given.ndim == 2 and given.shape[1] != 2):
-        raise InvalidRequest(f"pairs has shape {list(given.shape)}; expected sources [m], or pairs [m, 2]")
-    columns = given.reshape(len(given), 1) if given.ndim == 1 else given
-    checked = ids("pairs", columns.reshape(-1), least=-1).reshape(columns.shape)
+    raw = np.asarray(pairs)
+    if raw.ndim not in (1, 2) or (raw.ndim == 2 and raw.shape[1] != 2):
+        raise InvalidRequest(f"pairs has shape {list(raw.shape)}; expected sources [m], or pairs [m, 2]")
+    columns = raw.reshape(len(raw), 1) if raw.ndim == 1 else raw
+    checked = ids("pairs", columns.reshape(-1), minimum=-1).reshape(columns.shape)
     rows = np.arange(len(checked), dtype=np.int64)
-    places, found = [rows, *_further(exclude, len(rows))[:1]], [checked[:, 1] if given.ndim == 2 else rows * 0 - 1, *_further(exclude, len(rows))[1:]]
-    row, node = np.concatenate(places), np.concatenate(found)
+    row_groups, node_groups = [rows, *_explicit_exclusions(exclude, len(rows))[:1]], [checked[:, 1] if raw.ndim == 2 else rows * 0 - 1, *_explicit_exclusions(exclude, len(rows))[1:]]
+    row, node = np.concatenate(row_groups), np.concatenate(node_groups)
     row, node = row[node >= 0], node[node >= 0]
     if not len(node):
         return {}
@@ -270,20 +270,20 @@ def left_out(pairs: ArrayLike, exclude: Excluded, *, shared: bool) -> dict[str, 
     return {"indptr": indptr, "excluded": node[order]}
 
 
-def sources(pairs: ArrayLike) -> Ids:
+def pair_sources(pairs: ArrayLike) -> Ids:
     """The sources of pairs [m, 2], or of sources alone."""
-    given = np.asarray(pairs)
-    return ids("pairs", given if given.ndim == 1 else given[:, 0], least=-1)
+    raw = np.asarray(pairs)
+    return ids("pairs", raw if raw.ndim == 1 else raw[:, 0], minimum=-1)
 
 
-def _further(exclude: Excluded, rows: int) -> tuple[Ids, Ids] | tuple[()]:
+def _explicit_exclusions(exclude: Exclusions, rows: int) -> tuple[Ids, Ids] | tuple[()]:
     """(row, id) of everything in ``exclude``."""
     if exclude is None:
         return ()
-    if isinstance(exclude, Ragged):
+    if isinstance(exclude, RaggedNeighbors):
         exclude = (exclude.indptr, exclude.nodes)
     if isinstance(exclude, tuple):
-        indptr, nodes = np.asarray(exclude[0]), ids("exclude", exclude[1], least=-1)
+        indptr, nodes = np.asarray(exclude[0]), ids("exclude", exclude[1], minimum=-1)
         if indptr.shape != (rows + 1,) or indptr[0] != 0 or indptr[-1] != len(nodes) or bool((np.diff(indptr) < 0).any()):
             raise InvalidRequest(f"exclude: indptr has shape {list(indptr.shape)}; expected {rows + 1} entries that rise from 0 to {len(nodes)}")
         return np.repeat(np.arange(rows, dtype=np.int64), np.diff(indptr)), nodes
@@ -291,4 +291,4 @@ def _further(exclude: Excluded, rows: int) -> tuple[Ids, Ids] | tuple[()]:
     if table.ndim not in (1, 2) or len(table) != rows:
         raise InvalidRequest(f"exclude has shape {list(table.shape)}; expected a row for each of {rows}")
     table = table.reshape(rows, -1)
-    return np.repeat(np.arange(rows, dtype=np.int64), table.shape[1]), ids("exclude", table.reshape(-1), least=-1)
+    return np.repeat(np.arange(rows, dtype=np.int64), table.shape[1]), ids("exclude", table.reshape(-1), minimum=-1)

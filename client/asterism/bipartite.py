@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from asterism.arrays import Ids, Probabilities, Shown, Types, Weights
+from asterism.arrays import Ids, Probabilities, ArrayRecord, Types, Weights
 
-__all__ = ["Adjacency", "Layer", "LayerSample", "LayerStack", "MultiHop"]
+__all__ = ["Adjacency", "Layer", "LayerSample", "LayerStack", "MultiHopNeighbors"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Adjacency(Shown):
+class Adjacency(ArrayRecord):
     """Edges between two lists of nodes, one entry each, as a sparse matrix is made of them (COO).
 
     In canonical order: by (row, edge type as asked for, neighbor id, edge id, col). Parallel edges have an entry each, and so has
@@ -36,7 +36,7 @@ class Adjacency(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Layer(Shown):
+class Layer(ArrayRecord):
     """Nodes drawn for a layer, and what joins them to the one before."""
 
     nodes: Ids
@@ -62,7 +62,7 @@ class LayerSample(Layer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class LayerStack(Shown):
+class LayerStack(ArrayRecord):
     """Layer upon layer."""
 
     seeds: Ids
@@ -80,7 +80,7 @@ class LayerStack(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class MultiHop(Shown):
+class MultiHopNeighbors(ArrayRecord):
     """Whole neighborhoods, hop after hop."""
 
     nodes: tuple[Ids, ...]

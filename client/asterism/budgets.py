@@ -31,7 +31,7 @@ class Traffic:
     """Calls that storageds answered, without a graphd."""
 
 
-class Budget:
+class RetryBudget:
     """What may be asked beyond calls: ``burst`` at first, then a share of the calls, and so many a second at least.
 
     Parameters
@@ -54,36 +54,36 @@ class Budget:
 
     def __init__(self, *, share: float, burst: float, per_s: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._share, self._burst, self._per_s, self._clock = share, burst, per_s, clock
-        self._held, self._looked = burst, clock()
+        self._tokens, self._refilled_at = burst, clock()
 
-    def earn(self) -> None:
+    def deposit(self) -> None:
         """A call was made."""
-        self._held = min(self._held + self._share, self._burst)
+        self._tokens = min(self._tokens + self._share, self._burst)
 
-    def spend(self) -> bool:
+    def try_withdraw(self) -> bool:
         """Whether one more may go; it counts."""
-        self._grow()
-        if self._held < 1:
+        self._refill()
+        if self._tokens < 1:
             return False
-        self._held -= 1
+        self._tokens -= 1
         return True
 
-    def reserve(self, within_s: float) -> float | None:
+    def reserve(self, max_wait_s: float) -> float | None:
         """Seconds until one more may go, which counts; None where that is not within so many, and does not."""
-        self._grow()
-        wait = 0.0 if self._held >= 1 else (1 - self._held) / self._per_s if self._per_s else float("inf")
-        if wait > within_s:
+        self._refill()
+        wait = 0.0 if self._tokens >= 1 else (1 - self._tokens) / self._per_s if self._per_s else float("inf")
+        if wait > max_wait_s:
             return None
-        self._held -= 1
+        self._tokens -= 1
         return wait
 
-    def _grow(self) -> None:
+    def _refill(self) -> None:
         now = self._clock()
-        self._held = min(self._held + (now - self._looked) * self._per_s, self._burst)
-        self._looked = now
+        self._tokens = min(self._tokens + (now - self._refilled_at) * self._per_s, self._burst)
+        self._refilled_at = now
 
 
-class Delays:
+class HedgeDelays:
     """How long recent answers to a method took, and when a second request of it should go.
 
     Parameters
@@ -92,9 +92,9 @@ class Delays:
         Seconds; or the time that 95 of 100 recent answers took.
     """
 
-    ENOUGH = 20
+    MIN_LATENCIES = 20
     """Answers before which nothing is known of a method."""
-    _RECENT = 200
+    _WINDOW = 200
 
     def __init__(self, hedge: float | str) -> None:
         if isinstance(hedge, str) or not hedge > 0:
@@ -103,16 +103,16 @@ class Delays:
             self._fixed = None
         else:
             self._fixed = float(hedge)
-        self._took: dict[str, deque[float]] = {}
+        self._latencies: dict[str, deque[float]] = {}
 
-    def of(self, path: str) -> float | None:
+    def delay_for(self, path: str) -> float | None:
         """Seconds after which a second request of the method goes; None: none does."""
         if self._fixed is not None:
             return self._fixed
-        took = self._took.get(path, ())
-        return sorted(took)[int(0.95 * len(took))] if len(took) >= self.ENOUGH else None
+        latencies = self._latencies.get(path, ())
+        return sorted(latencies)[int(0.95 * len(latencies))] if len(latencies) >= self.MIN_LATENCIES else None
 
-    def note(self, path: str, seconds: float) -> None:
+    def record(self, path: str, seconds: float) -> None:
         """A request was answered after so many seconds."""
         if self._fixed is None:
-            self._took.setdefault(path, deque(maxlen=self._RECENT)).append(seconds)
+            self._latencies.setdefault(path, deque(maxlen=self._WINDOW)).append(seconds)

@@ -12,7 +12,7 @@ from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 
-ENDED = frozenset({"FINISHED", "FAILED", "STOPPED"})
+TERMINAL_STATES = frozenset({"FINISHED", "FAILED", "STOPPED"})
 """States that a job does not leave by itself."""
 
 
@@ -135,7 +135,7 @@ class Job:
     @property
     def ended(self) -> bool:
         """Whether it will not change by itself any more."""
-        return self.state in ENDED
+        return self.state in TERMINAL_STATES
 
     @classmethod
     def from_proto(cls, message: pb.Job) -> Job:
@@ -191,8 +191,8 @@ class Host:
         )
 
 
-def state_of(word: str) -> str:
+def parse_job_state(name: str) -> str:
     """A job's state as it travels; InvalidRequest where it is none."""
-    if word.upper() not in pb.JobState.keys()[1:]:
-        raise InvalidRequest(f"job state {word!r}: expected QUEUE, RUNNING, FINISHED, FAILED or STOPPED")
-    return word.upper()
+    if name.upper() not in pb.JobState.keys()[1:]:
+        raise InvalidRequest(f"job state {name!r}: expected QUEUE, RUNNING, FINISHED, FAILED or STOPPED")
+    return name.upper()

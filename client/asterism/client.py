@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from asterism import arguments
 from asterism.budgets import Traffic
-from asterism.catalog import Host, Job, SpaceInfo, state_of
+from asterism.catalog import Host, Job, SpaceInfo, parse_job_state
 from asterism.graph import Graph
 from asterism.loading import Load
-from asterism.querying import Result, query
-from asterism.session import Session, left
+from asterism.querying import QueryResult, query
+from asterism.session import Session, seconds_left
 from asterism.transport import Transport
 from asterism.versions import PinInfo, VersionInfo
-from asterism.waiting import THREADS, Waits
+from asterism.waiting import THREAD_WAITER, Waiter
 from asterism_proto import texts
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Schema
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     from asterism.backup import BackupInfo
     from asterism.objects import LoadedGraph
-    from asterism.verification import Report
+    from asterism.verification import VerificationReport
 
-_FIRST_LOOK_S, _LONGEST_LOOK_S = 0.02, 0.5
+_FIRST_POLL_S, _MAX_POLL_S = 0.02, 0.5
 
 
-@texts.checked
+@texts.refuse_surrogates
 class Client:
     """A connection to a service: what ``asterism.connect`` and ``asterism.open`` give.
 
@@ -59,7 +59,7 @@ class Client:
     ...     graph = client.graph("papers")
     """
 
-    def __init__(self, transport: Transport, *, timeout_s: float = 30.0, on_close: Callable[[], None] | None = None, waits: Waits = THREADS) -> None:
+    def __init__(self, transport: Transport, *, timeout_s: float = 30.0, on_close: Callable[[], None] | None = None, waits: Waiter = THREAD_WAITER) -> None:
         if not timeout_s > 0:
             raise InvalidRequest(f"timeout_s {timeout_s!r}: expected a number of seconds above 0")
         self.session = Session(transport, timeout_s, waits)
@@ -70,8 +70,8 @@ class Client:
         return {"session": self.session, "_on_close": None, "_pid": 0}  # a copy in another process closes what is its own
 
     def __repr__(self) -> str:
-        where = ",".join(getattr(self.session.transport, "addresses", ())) or "in this process"
-        return f"{type(self).__name__}({where!r}, timeout_s={self.session.timeout_s:g})"
+        addresses = ",".join(getattr(self.session.transport, "addresses", ())) or "in this process"
+        return f"{type(self).__name__}({addresses!r}, timeout_s={self.session.timeout_s:g})"
 
     def __enter__(self) -> Self:
         return self
@@ -114,7 +114,7 @@ class Client:
         """
         record = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
         request = meta.CreateSpaceRequest(name=name, schema=record.to_proto(), if_not_exists=if_not_exists)
-        return self._learned(self.session.catalog("create_space", request))
+        return self._remember_space(self.session.catalog("create_space", request))
 
     def drop_space(self, name: str, *, if_exists: bool = False) -> None:
         """Remove a space with all that it holds."""
@@ -123,18 +123,18 @@ class Client:
 
     def spaces(self) -> list[SpaceInfo]:
         """All spaces."""
-        return [self._learned(space) for space in self.session.catalog("list_spaces", pb.Empty()).spaces]
+        return [self._remember_space(space) for space in self.session.catalog("list_spaces", pb.Empty()).spaces]
 
     def describe(self, name: str) -> SpaceInfo:
         """One space; NotFound where there is none of that name."""
-        return self._learned(self.session.catalog("describe_space", meta.SpaceRequest(space=name)))
+        return self._remember_space(self.session.catalog("describe_space", meta.SpaceRequest(space=name)))
 
     def graph(self, name: str) -> Graph:
         """The graph in a space: sampling, reading, small writes. The space is looked for at once."""
         self.session.schema(name)
         return Graph(self.session, name, self)
 
-    def query(self, statement: str, parameters: Mapping[str, Any] | None = None, *, space: str | None = None, language: str = "ngql") -> Result:
+    def query(self, statement: str, parameters: Mapping[str, Any] | None = None, *, space: str | None = None, language: str = "ngql") -> QueryResult:
         """Run statements in the style of nGQL, and give the last one's table; ``docs/statements.md`` has them all.
 
         Parameters
@@ -188,7 +188,7 @@ class Client:
         version: int | None = None,
         timeout_s: float = 3600.0,
         on_progress: Callable[[str, int, int | None], None] | None = None,
-    ) -> Report:
+    ) -> VerificationReport:
         """Hold a version's draws against its weights; ``report.passed`` says whether they follow them.
 
         Arguments, law and errors as of `asterism.verification.verify`.
@@ -352,8 +352,8 @@ class Client:
         before : int
             Only jobs with a smaller id: the last one of the page before.
         """
-        wanted = [state_of(word) for word in arguments.names(states)]
-        request = meta.ListJobsRequest(space=space or "", states=wanted, limit=limit, before=before)
+        parsed_states = [parse_job_state(state) for state in arguments.names(states)]
+        request = meta.ListJobsRequest(space=space or "", states=parsed_states, limit=limit, before=before)
         return [Job.from_proto(job) for job in self.session.catalog("list_jobs", request).jobs]
 
     def stop_job(self, job_id: int) -> Job:
@@ -382,17 +382,17 @@ class Client:
             Where it has not ended by then; it goes on.
         """
         deadline = time.monotonic() + timeout_s
-        pause = _FIRST_LOOK_S
+        pause = _FIRST_POLL_S
         while True:
             job = self.job(job_id)
             if on_progress is not None:
                 on_progress(job)
             if job.ended:
                 if job.version:
-                    self.session.seen(job.space, job.version)
+                    self.session.note_version(job.space, job.version)
                 return job
-            self.session.waits.sleep(min(pause, left(deadline)))
-            pause = min(pause * 1.5, _LONGEST_LOOK_S)
+            self.session.waiter.sleep(min(pause, seconds_left(deadline)))
+            pause = min(pause * 1.5, _MAX_POLL_S)
 
-    def _learned(self, message: pb.Space) -> SpaceInfo:
-        return self.session.learn(SpaceInfo.from_proto(message))
+    def _remember_space(self, message: pb.Space) -> SpaceInfo:
+        return self.session.store_space(SpaceInfo.from_proto(message))

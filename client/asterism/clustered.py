@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from asterism.clusters import Given, Grouping, described
-from asterism.fanouts import Columns
-from asterism.passes import Passes, shared_seed
+from asterism.clusters import ClusterInput, ClusterGrouping, describe_version
+from asterism.fanouts import FeatureSelection
+from asterism.passes import EpochCalls, require_shared_seed
 from asterism.sampling import Names
 from asterism.visits import ClusterPasses
 
 
-class Clustered(Passes):
+class ClusterBatchCalls(EpochCalls):
     """The part of a graph that is gone through cluster by cluster."""
 
     def cluster_batches(
         self,
-        clusters: Given,
+        clusters: ClusterInput,
         q: int,
         etypes: Names = None,
         *,
@@ -23,7 +23,7 @@ class Clustered(Passes):
         direction: str = "out",
         weights: bool = False,
         edge_ids: bool = True,
-        node_features: Columns = None,
+        node_features: FeatureSelection = None,
         seed: int | None = None,
         rank: int = 0,
         world: int = 1,
@@ -63,8 +63,8 @@ class Clustered(Passes):
         >>> for batch in held.cluster_batches("clusters", 20, "cites", node_features=["vec"], seed=1):  # doctest: +SKIP
         ...     step(batch.subgraph)
         """
-        info = described(self, version)
-        how = {
+        info = describe_version(self, version)
+        subgraph_options = {
             "etypes": etypes,
             "weight": weight,
             "where": where,
@@ -73,6 +73,6 @@ class Clustered(Passes):
             "edge_ids": edge_ids,
             "node_features": node_features,
         }
-        grouping = Grouping.of(self, clusters, how, info)
-        read = self._version(version) or info.version
-        return ClusterPasses(self, grouping, read, batch_size=q, seed=shared_seed(seed, world), rank=rank, world=world)
+        grouping = ClusterGrouping.from_input(self, clusters, subgraph_options, info)
+        read_version = self._version(version) or info.version
+        return ClusterPasses(self, grouping, read_version, batch_size=q, seed=require_shared_seed(seed, world), rank=rank, world=world)

@@ -9,7 +9,7 @@ from typing import Any
 
 import dgl
 
-from asterism.flows import Fanouts, Flows, Shared, drawn, hops_of, met
+from asterism.flows import HopFanouts, MessageFlowSampler, LaborFlowSampler, hop_edges, hop_count, visited_count
 from asterism.graph import Graph
 from asterism.records import Subgraph
 from asterism.torch import tensor
@@ -44,8 +44,8 @@ class NeighborSampler:
     >>> model(mfgs, features(input_nodes))  # doctest: +SKIP
     """
 
-    def __init__(self, graph: Graph, fanouts: Fanouts, *, replace: bool = False, prob: str | None = None, edge_weights: bool = False) -> None:
-        self._flows = Flows(graph, fanouts, replace=replace, prob=prob, weights=edge_weights)
+    def __init__(self, graph: Graph, fanouts: HopFanouts, *, replace: bool = False, prob: str | None = None, edge_weights: bool = False) -> None:
+        self._flows = MessageFlowSampler(graph, fanouts, replace=replace, prob=prob, weights=edge_weights)
 
     def sample_blocks(self, seeds: Seeds, *, seed: int | None = None) -> tuple[Any, Any, list[Any]]:
         """Input nodes, output nodes and blocks of a batch, the first layer's block first.
@@ -94,23 +94,23 @@ class LaborSampler:
     """
 
     def __init__(
-        self, graph: Graph, fanouts: Fanouts, *, prob: str | None = None, importance_sampling: int = 0, layer_dependency: bool = False
+        self, graph: Graph, fanouts: HopFanouts, *, prob: str | None = None, importance_sampling: int = 0, layer_dependency: bool = False
     ) -> None:
-        self._flows = Shared(graph, fanouts, prob=prob, importance=max(importance_sampling, -1), layer_dependency=layer_dependency)
+        self._flows = LaborFlowSampler(graph, fanouts, prob=prob, importance=max(importance_sampling, -1), layer_dependency=layer_dependency)
 
     def sample_blocks(self, seeds: Seeds, *, seed: int | None = None) -> tuple[Any, Any, list[Any]]:
         """Input nodes, output nodes and blocks of a batch, as of `NeighborSampler`, with the weights of a mean as ``edata["edge_weights"]``."""
         return _batch(self._flows, seeds, seed, "edge_weights")
 
 
-def _batch(flows: Flows, seeds: Seeds, seed: int | None, weights: str) -> tuple[Any, Any, list[Any]]:
+def _batch(sampler: MessageFlowSampler, seeds: Seeds, seed: int | None, weights: str) -> tuple[Any, Any, list[Any]]:
     """Input nodes, output nodes and blocks."""
-    found = flows.draw(flows.by_type(seeds), seed)
-    made = blocks(found, weights=weights)
-    named = len(found.nodes) > 1
-    ids = [{name: tensor(nodes[: met(found, name, hop)]) for name, nodes in found.nodes.items()} for hop in (len(made), 0)]
-    inputs, outputs = (every if named else next(iter(every.values())) for every in ids)
-    return inputs, outputs, made
+    subgraph = sampler.sample(sampler.seeds_by_type(seeds), seed)
+    layer_blocks = blocks(subgraph, weights=weights)
+    is_hetero = len(subgraph.nodes) > 1
+    ids = [{name: tensor(nodes[: visited_count(subgraph, name, hop)]) for name, nodes in subgraph.nodes.items()} for hop in (len(layer_blocks), 0)]
+    inputs, outputs = (by_type if is_hetero else next(iter(by_type.values())) for by_type in ids)
+    return inputs, outputs, layer_blocks
 
 
 def blocks(found: Subgraph, *, weights: str = "weight") -> list[Any]:
@@ -129,26 +129,26 @@ def blocks(found: Subgraph, *, weights: str = "weight") -> list[Any]:
         Blocks with ids as ``srcdata[dgl.NID]``, ``dstdata[dgl.NID]`` and ``edata[dgl.EID]``, and ``edata[weights]`` where the subgraph has them.
         The destination nodes of each are the first of its source nodes, and the source nodes of the next block.
     """
-    made = []
-    for hop in range(hops_of(found)):
-        edges, sliced = {}, {}
+    result = []
+    for hop in range(hop_count(found)):
+        edges, slices = {}, {}
         for name in found.num_sampled_edges:
             triple = tuple(name.split(":"))
-            sliced[triple] = drawn(found, name, hop)
-            edges[triple] = (tensor(found.row[name][sliced[triple]]), tensor(found.col[name][sliced[triple]]))
+            slices[triple] = hop_edges(found, name, hop)
+            edges[triple] = (tensor(found.row[name][slices[triple]]), tensor(found.col[name][slices[triple]]))
         block = dgl.create_block(
             edges,
-            num_src_nodes={name: met(found, name, hop + 1) for name in found.nodes},
-            num_dst_nodes={name: met(found, name, hop) for name in found.nodes},
+            num_src_nodes={name: visited_count(found, name, hop + 1) for name in found.nodes},
+            num_dst_nodes={name: visited_count(found, name, hop) for name in found.nodes},
         )
         for name, ids in found.nodes.items():
-            block.srcnodes[name].data[dgl.NID] = tensor(ids[: met(found, name, hop + 1)])
-            block.dstnodes[name].data[dgl.NID] = tensor(ids[: met(found, name, hop)])
-        for triple, mine in sliced.items():
+            block.srcnodes[name].data[dgl.NID] = tensor(ids[: visited_count(found, name, hop + 1)])
+            block.dstnodes[name].data[dgl.NID] = tensor(ids[: visited_count(found, name, hop)])
+        for triple, edge_slice in slices.items():
             name = ":".join(triple)
             if found.edge_ids is not None:
-                block.edges[triple].data[dgl.EID] = tensor(found.edge_ids[name][mine])
+                block.edges[triple].data[dgl.EID] = tensor(found.edge_ids[name][edge_slice])
             if found.weights is not None:
-                block.edges[triple].data[weights] = tensor(found.weights[name][mine])
-        made.append(block)
-    return made[::-1]
+                block.edges[triple].data[weights] = tensor(found.weights[name][edge_slice])
+        result.append(block)
+    return result[::-1]

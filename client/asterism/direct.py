@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from asterism.forks import GATE
+from asterism.forks import FORK_GUARD
 from asterism.transport import Content, GrpcTransport
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import Deadline, Unavailable
@@ -15,16 +15,16 @@ from asterism_proto.methods import GRAPH, Method
 from asterism_proto.v1 import graphd_pb2 as wire
 
 if TYPE_CHECKING:
-    from standalone.direct import Direct
+    from standalone.direct import InProcessGraphd
 
 
-def _services() -> type[Direct]:
+def _import_direct() -> type[InProcessGraphd]:
     """What answers here; ImportError where the services are not installed."""
     try:
-        from standalone.direct import Direct
-    except ImportError as missing:
-        raise ImportError("to ask storageds directly needs the services: pip install 'asterism[services]'") from missing
-    return Direct
+        from standalone.direct import InProcessGraphd
+    except ImportError as error:
+        raise ImportError("to ask storageds directly needs the services: pip install 'asterism[services]'") from error
+    return InProcessGraphd
 
 
 class DirectTransport(GrpcTransport):
@@ -41,11 +41,11 @@ class DirectTransport(GrpcTransport):
 
     def __init__(self, addresses: str | Sequence[str], *, hedge: float | str | None = None) -> None:
         super().__init__(addresses, hedge=hedge)
-        _services()
-        self._direct: Direct | None = None
-        self._home = 0
+        _import_direct()
+        self._direct: InProcessGraphd | None = None
+        self._direct_pid = 0
         """The process that it is of."""
-        self._parents: list[Direct] = []
+        self._parents: list[InProcessGraphd] = []
         """Those of the processes that this one was forked from: kept, for letting their channels go here may hang."""
 
     def __getstate__(self) -> dict[str, Any]:
@@ -53,44 +53,44 @@ class DirectTransport(GrpcTransport):
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
-        deadline, direct = time.monotonic() + timeout_s, self._here()
-        reply = direct.answer(method, request, timeout_s)
+        deadline, direct = time.monotonic() + timeout_s, self._process_local()
+        reply = direct.try_call(method, request, timeout_s)
         if reply is not None:
             self._count(calls=1, direct=1)
             return reply
-        left = deadline - time.monotonic()
-        if left <= 0:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
             raise Deadline(f"{method.name}: the call's time is up; give it a longer timeout")
         try:
-            return super().call(method, request, left)
+            return super().call(method, request, remaining)
         finally:
-            if not direct.answers(method):
-                direct.changed()
+            if not direct.supports(method):
+                direct.invalidate_routes()
 
     def close(self) -> None:
         """Close this process's connections."""
         with self._lock:
             direct, self._direct = self._direct, None
-        if direct is not None and self._home == os.getpid():
+        if direct is not None and self._direct_pid == os.getpid():
             direct.close()
         elif direct is not None:
             self._parents.append(direct)
         super().close()
 
-    def _here(self) -> Direct:
+    def _process_local(self) -> InProcessGraphd:
         with self._lock:
             if self._closed:
                 raise Unavailable("this client is closed; connect again")
-            if self._direct is None or self._home != os.getpid():
+            if self._direct is None or self._direct_pid != os.getpid():
                 if self._direct is not None:
                     self._parents.append(self._direct)
-                self._direct, self._home = _services()(self._told, GATE.call), os.getpid()
+                self._direct, self._direct_pid = _import_direct()(self._fetch_routes, FORK_GUARD.call_scope), os.getpid()
             return self._direct
 
-    def _told(self, known: int, timeout_s: float) -> wire.GetRoutesReply:
+    def _fetch_routes(self, known_revision: int, timeout_s: float) -> wire.GetRoutesReply:
         """Return a graphd's routes, unless they are known, and its limits."""
         method = GRAPH["get_routes"]
-        data = method.pack(Frame(wire.GetRoutesRequest(known_revision=known)))
-        reply: Any = method.unpack_reply(self._send(method, data, time.monotonic() + timeout_s))
+        data = method.pack(Frame(wire.GetRoutesRequest(known_revision=known_revision)))
+        reply: Any = method.unpack_reply(self._send_queued(method, data, time.monotonic() + timeout_s))
         routes: wire.GetRoutesReply = reply.head
         return routes

@@ -11,17 +11,17 @@ from asterism.transport import Transport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Embedded:
+class EmbeddedService:
     """A service that was started."""
 
     transport: Transport
     stop: Callable[[], None]
 
 
-def embedded(path: str | Path, mode: str, settings: Mapping[str, Any]) -> Embedded:
+def start_embedded(path: str | Path, mode: str, settings: Mapping[str, Any]) -> EmbeddedService:
     """Start a service on a folder, and give what carries calls to it; needs ``asterism[services]``."""
     from standalone.app import embed  # a trainer without the services' extras never comes here
     from standalone.transport import FolderTransport
 
     service = embed(Path(path), mode=mode, **settings)
-    return Embedded(transport=FolderTransport(Path(path), service.handlers, service.limits), stop=service.stop)
+    return EmbeddedService(transport=FolderTransport(Path(path), service.handlers, service.limits), stop=service.stop)

@@ -17,9 +17,9 @@ from asterism_proto.errors import InvalidRequest
 
 __all__ = ["EpochCursor"]
 
-Run = tuple[int, int, int]
+StridedRange = tuple[int, int, int]
 """Places start, start + stride, ...: (start, stride, count)."""
-_FEW = 1 << 16
+_MAX_STORED_ORDER = 1 << 16
 """Up to so many numbers every order is as likely as any other: it is kept, 8 bytes each. Of more it is a permutation that takes no memory."""
 
 
@@ -52,9 +52,9 @@ class EpochCursor:
         self.size, self.seed, self.rank, self.world = size, seed, rank, world
         self._order: tuple[int, NDArray[np.int64]] = (-1, np.zeros(0, np.int64))
         """Of an epoch of few numbers, by its key."""
-        self._begin(epoch, _share([(0, 1, size)], rank, world), 0)
+        self._begin(epoch, _rank_share([(0, 1, size)], rank, world), 0)
 
-    def _begin(self, epoch: int, runs: Sequence[Run], position: int) -> None:
+    def _begin(self, epoch: int, runs: Sequence[StridedRange], position: int) -> None:
         self.epoch = epoch
         self._runs = list(runs)
         self._offsets = np.cumsum([0, *(count for _, _, count in runs)])
@@ -73,33 +73,33 @@ class EpochCursor:
     def take(self, count: int) -> NDArray[np.int64]:
         """The next numbers, int64: ``count`` of them, or as many as are left."""
         stop = self.position + min(count, self.left)
-        places = self._places(self.position, stop)
+        positions = self._places(self.position, stop)
         self.position = stop
         key = mixing.key_of(self.seed, mixing.EPOCH, self.epoch)
-        if self.size > _FEW:
-            return mixing.permuted(places, self.size, key)
+        if self.size > _MAX_STORED_ORDER:
+            return mixing.permute(positions, self.size, key)
         if self._order[0] != key:
-            self._order = key, mixing.shuffled(self.size, key)
-        return self._order[1][places]
+            self._order = key, mixing.shuffled_range(self.size, key)
+        return self._order[1][positions]
 
     def _places(self, start: int, stop: int) -> NDArray[np.int64]:
-        wanted = np.arange(start, stop, dtype=np.int64)
-        if not wanted.size:
-            return wanted
-        run = np.searchsorted(self._offsets, wanted, side="right") - 1
+        positions = np.arange(start, stop, dtype=np.int64)
+        if not positions.size:
+            return positions
+        run = np.searchsorted(self._offsets, positions, side="right") - 1
         starts, strides, _ = np.array(self._runs, np.int64).T
-        return np.asarray(starts[run] + (wanted - self._offsets[run]) * strides[run])
+        return np.asarray(starts[run] + (positions - self._offsets[run]) * strides[run])
 
     def next_epoch(self) -> None:
         """Begin the next epoch, wherever this one is."""
-        self._begin(self.epoch + 1, _share([(0, 1, self.size)], self.rank, self.world), 0)
+        self._begin(self.epoch + 1, _rank_share([(0, 1, self.size)], self.rank, self.world), 0)
 
     def split(self, parts: int) -> list[EpochCursor]:
         """Cursors that visit, together, what is left of this share: `resharded` of their states is one again."""
-        left = _behind(self._runs, self.position)
+        remaining = _skip(self._runs, self.position)
         cursors = [EpochCursor(self.size, seed=self.seed, rank=part, world=parts, epoch=self.epoch) for part in range(parts)]
         for part, cursor in enumerate(cursors):
-            cursor._begin(self.epoch, _share(left, part, parts), 0)
+            cursor._begin(self.epoch, _rank_share(remaining, part, parts), 0)
         return cursors
 
     def state_dict(self) -> dict[str, Any]:
@@ -143,37 +143,37 @@ class EpochCursor:
         InvalidRequest
             Where a rank's state is missing or there twice, or they are of different epochs.
         """
-        known = sorted(states, key=lambda state: int(state["rank"]))
-        if not known or [state["rank"] for state in known] != list(range(known[0]["world"])):
-            had = [state["rank"] for state in known]
-            raise InvalidRequest(f"states of ranks {had}: expected one of every rank" + (f" below {known[0]['world']}" if known else ""))
+        ordered = sorted(states, key=lambda state: int(state["rank"]))
+        if not ordered or [state["rank"] for state in ordered] != list(range(ordered[0]["world"])):
+            ranks = [state["rank"] for state in ordered]
+            raise InvalidRequest(f"states of ranks {ranks}: expected one of every rank" + (f" below {ordered[0]['world']}" if ordered else ""))
         for name in ("size", "seed", "epoch", "world"):
-            if len({state[name] for state in known}) > 1:
-                raise InvalidRequest(f"states of different {name}: {[state[name] for state in known]}; they must be of one epoch of one cursor")
-        cursor = cls(known[0]["size"], seed=known[0]["seed"], rank=rank, world=world, epoch=known[0]["epoch"])
-        left = [run for state in known for run in _behind([(start, stride, count) for start, stride, count in state["runs"]], state["position"])]
-        cursor._begin(cursor.epoch, _share(left, rank, world), 0)
+            if len({state[name] for state in ordered}) > 1:
+                raise InvalidRequest(f"states of different {name}: {[state[name] for state in ordered]}; they must be of one epoch of one cursor")
+        cursor = cls(ordered[0]["size"], seed=ordered[0]["seed"], rank=rank, world=world, epoch=ordered[0]["epoch"])
+        remaining = [run for state in ordered for run in _skip([(start, stride, count) for start, stride, count in state["runs"]], state["position"])]
+        cursor._begin(cursor.epoch, _rank_share(remaining, rank, world), 0)
         return cursor
 
 
-def _share(runs: Iterable[Run], rank: int, world: int) -> list[Run]:
+def _rank_share(runs: Iterable[StridedRange], rank: int, world: int) -> list[StridedRange]:
     """Every ``world``-th place of the runs one behind the other, from number ``rank`` on."""
-    out: list[Run] = []
-    before = 0
+    out: list[StridedRange] = []
+    preceding = 0
     for start, stride, count in runs:
-        first = (rank - before) % world
+        first = (rank - preceding) % world
         if first < count:
             out.append((start + first * stride, stride * world, -(-(count - first) // world)))
-        before += count
+        preceding += count
     return out
 
 
-def _behind(runs: Iterable[Run], position: int) -> list[Run]:
+def _skip(runs: Iterable[StridedRange], position: int) -> list[StridedRange]:
     """The runs without their first ``position`` places."""
-    out: list[Run] = []
+    out: list[StridedRange] = []
     for start, stride, count in runs:
-        gone = min(position, count)
-        if gone < count:
-            out.append((start + gone * stride, stride, count - gone))
-        position -= gone
+        skipped = min(position, count)
+        if skipped < count:
+            out.append((start + skipped * stride, stride, count - skipped))
+        position -= skipped
     return out

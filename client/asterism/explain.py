@@ -8,11 +8,11 @@ from typing import Any
 from numpy.typing import NDArray
 
 from asterism import answers, replay
-from asterism.accounts import Asked, DrawShare, Explanation, RequestLimit, RequestPrice
-from asterism.sampling import Sampler
-from asterism.scans import Scans
+from asterism.accounts import StorageRequest, DrawShare, Explanation, RequestLimit, RequestPrice
+from asterism.sampling import SamplingCalls
+from asterism.scans import ScanCalls
 from asterism_proto import texts
-from asterism_proto.graph_prices import price_of, sizes_of
+from asterism_proto.graph_prices import price_request, section_sizes
 from asterism_proto.prices import check_reply
 from asterism_proto.v1 import graphd_pb2 as wire
 
@@ -26,38 +26,38 @@ class Explainer:
     >>> told.rounds, told.bytes, [(share.part, share.expected, share.drawn) for share in told.shares]  # doctest: +SKIP
     """
 
-    def __init__(self, sampler: Sampler) -> None:
-        self._asking = _Asking(sampler._session, sampler.space, version=sampler.version, lease=sampler._lease)
+    def __init__(self, sampler: SamplingCalls) -> None:
+        self._calls = _ExplainCalls(sampler._session, sampler.space, version=sampler.version, lease=sampler._lease)
 
     def __getattr__(self, name: str) -> Callable[..., Explanation]:
-        if name != "random_walk" and not (name.startswith("sample_") and hasattr(_Asking, name)):
+        if name != "random_walk" and not (name.startswith("sample_") and hasattr(_ExplainCalls, name)):
             raise AttributeError(f"{name!r} is no sampling call; the names of those begin with sample_, or it is random_walk")
-        call: Callable[..., Explanation] = getattr(self._asking, name)
+        call: Callable[..., Explanation] = getattr(self._calls, name)
         return call
 
 
-@texts.checked
-class _Asking(Scans):
+@texts.refuse_surrogates
+class _ExplainCalls(ScanCalls):
     """Asks for an account where a graph asks for a sample."""
 
-    def _sampled(
+    def _call(
         self,
         method: str,
-        answer: Callable[[answers.Answered], Any],
+        decode: Callable[[answers.SamplingCall], Any],
         head: Any,
         arrays: dict[str, NDArray[Any]],
         check: Callable[[Any], None] = lambda _: None,
     ) -> Any:
-        asked = wire.ExplainRequest(space=self.space, version=head.version, method=method, request=head.SerializeToString())
-        price = price_of(head, sizes_of(arrays))
+        request = wire.ExplainRequest(space=self.space, version=head.version, method=method, request=head.SerializeToString())
+        price = price_request(head, section_sizes(arrays))
         if price is not None:
             check_reply(price)
-        reply: Any = self._session.read("explain", asked, arrays).head
+        reply: Any = self._session.read("explain", request, arrays).head
         check(reply)
         return Explanation(
             method=method,
             asked=tuple(
-                Asked(round=a.round, method=a.method, host=a.host, address=a.address, rows=a.rows, sent=a.sent, received=a.received)
+                StorageRequest(round=a.round, method=a.method, host=a.host, address=a.address, rows=a.rows, sent=a.sent, received=a.received)
                 for a in reply.asked
             ),
             shares=tuple(
@@ -75,7 +75,7 @@ class _Asking(Scans):
             condition=reply.condition,
             seed=head.seed,
             version=reply.version,
-            token=replay.token_of(method, head, arrays, reply),
+            token=replay.make_token(method, head, arrays, reply),
             price=_price(reply.price) if reply.HasField("price") else None,
         )
 
@@ -88,5 +88,5 @@ def _price(price: wire.Price) -> RequestPrice:
         scratch=price.scratch,
         steps=price.steps,
         exact=price.exact,
-        limits=tuple(RequestLimit(setting=one.setting, value=one.value, limit=one.limit) for one in price.limits),
+        limits=tuple(RequestLimit(setting=entry.setting, value=entry.value, limit=entry.limit) for entry in price.limits),
     )

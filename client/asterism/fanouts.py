@@ -9,16 +9,16 @@ from numpy.typing import ArrayLike
 from asterism import answers, arguments
 from asterism.names import NodeTypes
 from asterism.records import FanoutSample
-from asterism.sampling import Names, Sampler, direction_of
+from asterism.sampling import Names, SamplingCalls, parse_direction
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import graphd_pb2 as wire
 
-Columns = Sequence[str] | Mapping[str, Sequence[str]] | None
+FeatureSelection = Sequence[str] | Mapping[str, Sequence[str]] | None
 """Features to bring along: names, or names by node type."""
 
 
-class Fanouts(Sampler):
+class FanoutCalls(SamplingCalls):
     """The part of a graph that goes from hop to hop."""
 
     def sample_fanout(
@@ -40,7 +40,7 @@ class Fanouts(Sampler):
         weights: bool = True,
         edge_ids: bool = False,
         probabilities: bool = False,
-        node_features: Columns = None,
+        node_features: FeatureSelection = None,
         seed: int | None = None,
         version: int | None = None,
     ) -> FanoutSample:
@@ -77,32 +77,32 @@ class Fanouts(Sampler):
         if isinstance(metapath, str) or len(metapath) != len(fanouts) or not fanouts:
             raise InvalidRequest(f"metapath {metapath!r} and fanouts {fanouts!r}: expected two lists of the same length, one entry per hop")
         steps = [self._session.edge_type_ids(self.space, arguments.type_names("metapath", step)) for step in metapath]
-        way = direction_of(direction)
-        node_type, arrays = self._starts(nodes, ntype, steps[0], way, version=version)
-        until, seen = arguments.until(times, len(arrays["nodes"]), strict=strict, strategy=strategy, edge_times=edge_times)
-        used = arguments.seed(seed)
+        wire_direction = parse_direction(direction)
+        node_type, arrays = self._seed_sections(nodes, ntype, steps[0], wire_direction, version=version)
+        temporal_filter, time_arrays = arguments.temporal_filter(times, len(arrays["nodes"]), strict=strict, strategy=strategy, edge_times=edge_times)
+        resolved_seed = arguments.seed(seed)
         counts = [arguments.count(f"fanouts[{h}]", fanout) for h, fanout in enumerate(fanouts)]
         head = wire.SampleFanoutRequest(
             space=self.space,
             version=self._version(version),
-            seed=used,
+            seed=resolved_seed,
             hops=[wire.Hop(edge_types=step, count=fanout) for step, fanout in zip(steps, counts, strict=True)],
             node_type=node_type,
             replace=replace,
             uniform=not weighted,
             weight=weight,
             where=where,
-            direction=way,
+            direction=wire_direction,
             want_weights=weights,
             want_edge_ids=edge_ids,
             want_probabilities=probabilities,
-            until=until,
-            node_features=wanted_features(self.schema, node_features),
+            until=temporal_filter,
+            node_features=requested_features(self.schema, node_features),
         )
-        return self._sampled("sample_fanout", answers.fanout_sample, head, arrays | seen)
+        return self._call("sample_fanout", answers.fanout_sample, head, arrays | time_arrays)
 
 
-def wanted_features(schema: Schema, columns: Columns) -> list[wire.NodeColumns]:
+def requested_features(schema: Schema, columns: FeatureSelection) -> list[wire.NodeColumns]:
     """Features to bring along, as they travel.
 
     Raises
@@ -116,8 +116,8 @@ def wanted_features(schema: Schema, columns: Columns) -> list[wire.NodeColumns]:
         raise InvalidRequest(f"node_features {columns!r}: expected a list of names, or lists by node type")
     if isinstance(columns, Mapping):
         return [wire.NodeColumns(type_id=schema.node_type_id(name), names=list(names)) for name, names in columns.items()]
-    has = [[name for name in columns if name == "weight" or any(f.name == name for f in t.features)] for t in schema.node_types]
+    available = [[name for name in columns if name == "weight" or any(f.name == name for f in t.features)] for t in schema.node_types]
     for name in columns:
-        if not any(name in names for names in has):
+        if not any(name in names for names in available):
             raise NotFound(f"no node type has a feature {name!r}; they are {', '.join(t.name for t in schema.node_types)}")
-    return [wire.NodeColumns(type_id=type_id, names=names) for type_id, names in enumerate(has) if names]
+    return [wire.NodeColumns(type_id=type_id, names=names) for type_id, names in enumerate(available) if names]

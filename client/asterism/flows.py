@@ -12,10 +12,10 @@ from asterism.records import Ids, Subgraph
 from asterism_proto.errors import InvalidRequest
 
 Triple = tuple[str, str, str]
-Fanouts = Sequence[int] | Mapping[Triple, Sequence[int]]
+HopFanouts = Sequence[int] | Mapping[Triple, Sequence[int]]
 
 
-class Flows:
+class MessageFlowSampler:
     """Draws the edges that bring messages to a batch of nodes, from one version.
 
     Parameters
@@ -37,7 +37,7 @@ class Flows:
         For a graph of no version, or fanouts of edge types that are not there.
     """
 
-    def __init__(self, graph: Graph, fanouts: Fanouts, *, replace: bool, prob: str | None, weights: bool) -> None:
+    def __init__(self, graph: Graph, fanouts: HopFanouts, *, replace: bool, prob: str | None, weights: bool) -> None:
         require_version(graph)
         types = {(t.src_type, t.relation, t.dst_type): t.name for t in graph.schema.edge_types}
         if isinstance(fanouts, Mapping):
@@ -50,23 +50,23 @@ class Flows:
         self._replace, self._prob, self._weights = replace, prob, weights
         self.graph = graph
 
-    def by_type(self, seeds: Any) -> dict[str, Ids]:
+    def seeds_by_type(self, seeds: Any) -> dict[str, Ids]:
         """A batch's nodes by node type; InvalidRequest where they are of no type and there are several."""
         schema = self.graph.schema
         if not isinstance(seeds, Mapping):
             if len(schema.node_types) > 1:
                 raise InvalidRequest(f"seeds without a type: there are {', '.join(t.name for t in schema.node_types)}; give a dict")
             seeds = {schema.node_types[0].name: seeds}
-        return {name: self.graph._there("seeds", np.asarray(some), name, None) for name, some in seeds.items()}
+        return {name: self.graph._require_ids("seeds", np.asarray(nodes), name, None) for name, nodes in seeds.items()}
 
-    def _drawn(self, nodes: Ids, hops: Mapping[str, Sequence[int]], **named: Any) -> Subgraph:
+    def _sample_edges(self, nodes: Ids, hops: Mapping[str, Sequence[int]], **options: Any) -> Subgraph:
         """A batch's edges."""
-        return self.graph.sample_subgraph(nodes, hops, **named, replace=self._replace)
+        return self.graph.sample_subgraph(nodes, hops, **options, replace=self._replace)
 
-    def draw(self, seeds: Mapping[str, Ids], seed: int | None) -> Subgraph:
+    def sample(self, seeds: Mapping[str, Ids], seed: int | None) -> Subgraph:
         """The edges around a batch; InvalidRequest where a node is there twice."""
-        kinds = [np.full(len(some), self.graph.schema.node_type_id(name), np.int32) for name, some in seeds.items()]
-        found = self._drawn(
+        kinds = [np.full(len(nodes), self.graph.schema.node_type_id(name), np.int32) for name, nodes in seeds.items()]
+        subgraph = self._sample_edges(
             np.concatenate(list(seeds.values())),
             self._hops,
             ntype=np.concatenate(kinds),
@@ -77,14 +77,14 @@ class Flows:
             weights=self._weights,
             seed=seed,
         )
-        for name, some in seeds.items():
-            if found.num_sampled_nodes[name][0] != len(some):
-                once, counts = np.unique(some, return_counts=True)
-                raise InvalidRequest(f"seed {once[counts > 1][0]} of {name!r} is twice in a batch of {len(some)}; give each once")
-        return found
+        for name, nodes in seeds.items():
+            if subgraph.num_sampled_nodes[name][0] != len(nodes):
+                unique, counts = np.unique(nodes, return_counts=True)
+                raise InvalidRequest(f"seed {unique[counts > 1][0]} of {name!r} is twice in a batch of {len(nodes)}; give each once")
+        return subgraph
 
 
-class Shared(Flows):
+class LaborFlowSampler(MessageFlowSampler):
     """The same by layer-neighbor sampling, which shares neighbors over a batch.
 
     Parameters
@@ -95,12 +95,12 @@ class Shared(Flows):
         As of `Graph.sample_labor`.
     """
 
-    def __init__(self, graph: Graph, fanouts: Fanouts, *, prob: str | None, importance: int, layer_dependency: bool) -> None:
+    def __init__(self, graph: Graph, fanouts: HopFanouts, *, prob: str | None, importance: int, layer_dependency: bool) -> None:
         super().__init__(graph, fanouts, replace=False, prob=prob, weights=True)
         self._importance, self._layer_dependency = importance, layer_dependency
 
-    def _drawn(self, nodes: Ids, hops: Mapping[str, Sequence[int]], **named: Any) -> Subgraph:
-        return self.graph.sample_labor(nodes, hops, **named, importance=self._importance, layer_dependency=self._layer_dependency)
+    def _sample_edges(self, nodes: Ids, hops: Mapping[str, Sequence[int]], **options: Any) -> Subgraph:
+        return self.graph.sample_labor(nodes, hops, **options, importance=self._importance, layer_dependency=self._layer_dependency)
 
 
 def require_version(graph: Graph) -> None:
@@ -111,17 +111,17 @@ def require_version(graph: Graph) -> None:
         )
 
 
-def hops_of(found: Subgraph) -> int:
+def hop_count(subgraph: Subgraph) -> int:
     """How many hops were drawn."""
-    return len(next(iter(found.num_sampled_nodes.values()))) - 1
+    return len(next(iter(subgraph.num_sampled_nodes.values()))) - 1
 
 
-def met(found: Subgraph, node_type: str, hop: int) -> int:
+def visited_count(subgraph: Subgraph, node_type: str, hop: int) -> int:
     """How many nodes of a type were met up to a hop."""
-    return sum(found.num_sampled_nodes[node_type][: hop + 1])
+    return sum(subgraph.num_sampled_nodes[node_type][: hop + 1])
 
 
-def drawn(found: Subgraph, edge_type: str, hop: int) -> slice:
+def hop_edges(subgraph: Subgraph, edge_type: str, hop: int) -> slice:
     """Where the edges of a hop are, which lead to what was met before it."""
-    per_hop = found.num_sampled_edges[edge_type]
+    per_hop = subgraph.num_sampled_edges[edge_type]
     return slice(sum(per_hop[:hop]), sum(per_hop[: hop + 1]))

@@ -13,14 +13,14 @@ from asterism import arguments, columns, written
 from asterism.catalog import Job
 from asterism.explain import Explainer
 from asterism.loading import find_nodes
-from asterism.names import written as written_ids
-from asterism.pins import TERM_S, Lease, Pinned
-from asterism.querying import Result, query
+from asterism.names import ids_and_names as written_ids
+from asterism.pins import DEFAULT_TERM_S, Lease, PinnedVersion
+from asterism.querying import QueryResult, query
 from asterism.records import Features, FeatureValue
-from asterism.scans import Scans
+from asterism.scans import ScanCalls
 from asterism.session import Session
 from asterism.versions import VersionInfo
-from asterism.written import NO_FEATURES, Rows
+from asterism.written import NO_FEATURES, WriteRows
 from asterism_proto import texts
 from asterism_proto.errors import InvalidRequest, NotReady
 from asterism_proto.schema import NodeType
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from asterism.client import Client
 
 
-@texts.checked
-class Graph(Scans):
+@texts.refuse_surrogates
+class Graph(ScanCalls):
     """The graph in a space: what ``client.graph(name)`` gives.
 
     Reads and samples see published versions; writes become visible with the next build.
@@ -65,7 +65,7 @@ class Graph(Scans):
         """The same graph, where every call reads this version. It is not held: once it is gone, calls are NotFound; see `pin`."""
         return Graph(self._session, self.space, self.client, version=self._version(version))
 
-    def pin(self, version: int | None = None, *, term_s: float = TERM_S, owner: str | None = None) -> Pinned:
+    def pin(self, version: int | None = None, *, term_s: float = DEFAULT_TERM_S, owner: str | None = None) -> PinnedVersion:
         """Hold a version while a block runs, however many newer ones are published meanwhile.
 
         The lease on it is renewed by a thread, at a third of its term. Where it could not be, the next call says so; none is
@@ -100,9 +100,9 @@ class Graph(Scans):
         ...     for epoch in range(10):
         ...         train(held)
         """
-        return Pinned(self._session, self.space, self._held, version=self._version(version), term_s=term_s, owner=owner)
+        return PinnedVersion(self._session, self.space, self._with_lease, version=self._version(version), term_s=term_s, owner=owner)
 
-    def _held(self, lease: Lease) -> Graph:
+    def _with_lease(self, lease: Lease) -> Graph:
         return Graph(self._session, self.space, self.client, version=lease.pin.version, lease=lease)
 
     def manifest(self, version: int | None = None) -> VersionInfo:
@@ -118,7 +118,7 @@ class Graph(Scans):
         """
         return Explainer(self)
 
-    def query(self, statement: str, parameters: Mapping[str, Any] | None = None, *, language: str = "ngql") -> Result:
+    def query(self, statement: str, parameters: Mapping[str, Any] | None = None, *, language: str = "ngql") -> QueryResult:
         """Run statements about this graph, and give the last one's table: as ``Client.query``, at the version that this graph is at.
 
         Examples
@@ -148,20 +148,20 @@ class Graph(Scans):
         dict
             By name: ``[m, *shape]`` where dense, ``(indptr int64[m + 1], values)`` where ragged or bytes.
         """
-        wanted = arguments.names(names)
-        type_id = self._session.node_type(self.space, ntype)[0] if ntype is not None else self._owner(wanted)
-        head = wire.NodeFeaturesRequest(space=self.space, version=self._version(version), type_id=type_id, names=wanted)
+        feature_names = arguments.names(names)
+        type_id = self._session.node_type(self.space, ntype)[0] if ntype is not None else self._feature_owner(feature_names)
+        head = wire.NodeFeaturesRequest(space=self.space, version=self._version(version), type_id=type_id, names=feature_names)
         owner = self.schema.node_types[type_id]
-        asked = columns.Wanted(method="node_features", head=head, section="nodes", owner=owner, names=wanted)
-        return columns.read(self._session, asked, self._ids("nodes", nodes, [type_id], version))
+        request = columns.ColumnRequest(method="node_features", head=head, section="nodes", owner=owner, names=feature_names)
+        return columns.read_columns(self._session, request, self._ids("nodes", nodes, [type_id], version))
 
     def edge_features(self, edge_ids: ArrayLike, names: str | Iterable[str], etype: str, *, version: int | None = None) -> dict[str, FeatureValue]:
         """Feature columns of edges of one type, by edge id; as `node_features` otherwise."""
-        wanted = arguments.names(names)
+        feature_names = arguments.names(names)
         type_id, owner = self._session.edge_type(self.space, etype)
-        head = wire.EdgeFeaturesRequest(space=self.space, version=self._version(version), type_id=type_id, names=wanted)
-        asked = columns.Wanted(method="edge_features", head=head, section="eids", owner=owner, names=wanted)
-        return columns.read(self._session, asked, arguments.ids("edge_ids", edge_ids, least=-1))
+        head = wire.EdgeFeaturesRequest(space=self.space, version=self._version(version), type_id=type_id, names=feature_names)
+        request = columns.ColumnRequest(method="edge_features", head=head, section="eids", owner=owner, names=feature_names)
+        return columns.read_columns(self._session, request, arguments.ids("edge_ids", edge_ids, minimum=-1))
 
     # -- writes ---------------------------------------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ class Graph(Scans):
 
         Durable on return, visible with the next build. Arguments as of ``Load.write_nodes``.
         """
-        return self._put("upsert_nodes", written.nodes(self._session, self.space, ntype, ids, weights, features or NO_FEATURES))
+        return self._write("upsert_nodes", written.node_upserts(self._session, self.space, ntype, ids, weights, features or NO_FEATURES))
 
     def upsert_edges(self, src: ArrayLike, dst: ArrayLike, etype: str, weights: ArrayLike | None = None, features: Features | None = None) -> int:
         """Add edges (``edges: multi``), or replace those between the same nodes (``edges: unique``); give back the commit number.
@@ -180,19 +180,19 @@ class Graph(Scans):
         InvalidRequest
             Where an end is not a node, unless the edge type says ``missing: create``.
         """
-        return self._put("upsert_edges", written.edges(self._session, self.space, etype, src, dst, weights, features or NO_FEATURES))
+        return self._write("upsert_edges", written.edge_upserts(self._session, self.space, etype, src, dst, weights, features or NO_FEATURES))
 
     def delete_nodes(self, ids: ArrayLike, ntype: str) -> int:
         """Delete nodes, and every edge at them; give back the commit number."""
-        return self._put("delete_nodes", written.node_deletes(self._session, self.space, ntype, ids))
+        return self._write("delete_nodes", written.node_deletes(self._session, self.space, ntype, ids))
 
     def delete_edges(self, src: ArrayLike, dst: ArrayLike, etype: str, edge_ids: ArrayLike | None = None) -> int:
         """Delete edges by (src, dst, edge id), or every one between two nodes; give back the commit number."""
-        return self._put("delete_edges", written.edge_deletes(self._session, self.space, etype, src, dst, edge_ids))
+        return self._write("delete_edges", written.edge_deletes(self._session, self.space, etype, src, dst, edge_ids))
 
-    def _put(self, source: str, rows: Rows) -> int:
-        if rows.small:
-            return written.once(self._session, self.space, rows)
+    def _write(self, source: str, rows: WriteRows) -> int:
+        if rows.is_small:
+            return written.write_small(self._session, self.space, rows)
         load = self.client.begin_load(self.space, source=source)
         try:
             load.write_rows(0, rows)
@@ -229,15 +229,15 @@ class Graph(Scans):
             raise NotReady(f"build {job.job_id} of space {self.space!r} ended as {job.state}: {job.cause or 'no cause given'}; see recover_job")
         return job
 
-    def _owner(self, names: list[str]) -> int:
+    def _feature_owner(self, names: list[str]) -> int:
         """The one node type that has all these features."""
         types = self.schema.node_types
-        owners = [i for i, node_type in enumerate(types) if _has(node_type, names)]
+        owners = [i for i, node_type in enumerate(types) if _has_features(node_type, names)]
         if len(owners) != 1:
-            found = f"{', '.join(types[i].name for i in owners)} have them" if owners else "no node type has them"
-            raise InvalidRequest(f"features {names}: {found}; say ntype, one of {', '.join(t.name for t in types)}")
+            reason = f"{', '.join(types[i].name for i in owners)} have them" if owners else "no node type has them"
+            raise InvalidRequest(f"features {names}: {reason}; say ntype, one of {', '.join(t.name for t in types)}")
         return owners[0]
 
 
-def _has(node_type: NodeType, names: list[str]) -> bool:
+def _has_features(node_type: NodeType, names: list[str]) -> bool:
     return set(names) <= {feature.name for feature in node_type.features} | {"weight"}

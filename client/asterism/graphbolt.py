@@ -14,9 +14,9 @@ import torch
 from torch.utils.data import functional_datapipe
 
 from asterism import arguments
-from asterism.flows import Fanouts, Flows, drawn, hops_of, met, require_version
+from asterism.flows import HopFanouts, MessageFlowSampler, hop_edges, hop_count, visited_count, require_version
 from asterism.graph import Graph
-from asterism.patience import PATIENCE_S, patience, patiently
+from asterism.patience import DEFAULT_PATIENCE_S, check_patience, retry_read
 from asterism.records import FeatureValue, Subgraph
 from asterism.torch import batch_seed, tensor
 from asterism_proto.errors import InvalidRequest, NotFound
@@ -68,46 +68,46 @@ class SubgraphSampler(gb.SubgraphSampler):  # type: ignore[misc]  # DGL has no t
         self,
         datapipe: Any,
         graph: Graph,
-        fanouts: Fanouts,
+        fanouts: HopFanouts,
         *,
         replace: bool = False,
         prob_name: str | None = None,
         seed: int | None = None,
-        patience_s: float = PATIENCE_S,
+        patience_s: float = DEFAULT_PATIENCE_S,
     ) -> None:
         super().__init__(datapipe)
-        self._flows = Flows(graph, fanouts, replace=replace, prob=prob_name, weights=False)
+        self._sampler = MessageFlowSampler(graph, fanouts, replace=replace, prob=prob_name, weights=False)
         self._seed = None if seed is None else arguments.seed(seed)
-        self._patience_s = patience(patience_s)
+        self._patience_s = check_patience(patience_s)
 
     def sample_subgraphs(self, seeds: Any, seeds_timestamp: Any = None) -> tuple[Any, list[Any]]:
         """The input nodes of a batch and its subgraphs, the first layer's first: by type where the seeds are."""
         if seeds_timestamp is not None:
             raise InvalidRequest("timestamps of seeds: times are not served yet; leave them out")
-        named = isinstance(seeds, Mapping)
-        if not named and len(self._flows.graph.schema.edge_types) > 1:
-            raise InvalidRequest(f"seeds without a type: there are {len(self._flows.graph.schema.edge_types)} edge types; give a dict")
-        by_type = self._flows.by_type(seeds)
+        is_hetero = isinstance(seeds, Mapping)
+        if not is_hetero and len(self._sampler.graph.schema.edge_types) > 1:
+            raise InvalidRequest(f"seeds without a type: there are {len(self._sampler.graph.schema.edge_types)} edge types; give a dict")
+        by_type = self._sampler.seeds_by_type(seeds)
         key = batch_seed(self._seed, np.concatenate(list(by_type.values())))
-        found = patiently(lambda: self._flows.draw(by_type, key), self._patience_s)
-        layers = [_layer(found, hop, named) for hop in reversed(range(hops_of(found)))]
+        subgraph = retry_read(lambda: self._sampler.sample(by_type, key), self._patience_s)
+        layers = [_layer(subgraph, hop, is_hetero) for hop in reversed(range(hop_count(subgraph)))]
         return layers[0].original_row_node_ids, layers
 
 
-def _layer(found: Subgraph, hop: int, named: bool) -> Any:
+def _layer(subgraph: Subgraph, hop: int, is_hetero: bool) -> Any:
     """GraphBolt's record of the edges of a hop."""
-    assert found.edge_ids is not None
+    assert subgraph.edge_ids is not None
     csc, edge_ids = {}, {}
-    for name in found.num_sampled_edges:
-        mine = drawn(found, name, hop)
-        into = met(found, name.rpartition(":")[2], hop)
+    for name in subgraph.num_sampled_edges:
+        edge_slice = hop_edges(subgraph, name, hop)
+        dst_count = visited_count(subgraph, name.rpartition(":")[2], hop)
         # The edges of a hop are in the order of the nodes that they lead to.
-        indptr = np.searchsorted(found.col[name][mine], np.arange(into + 1))
-        csc[name] = gb.CSCFormatBase(indptr=tensor(indptr), indices=tensor(found.row[name][mine]))
-        edge_ids[name] = tensor(found.edge_ids[name][mine])
-    rows, columns = ({name: tensor(ids[: met(found, name, at)]) for name, ids in found.nodes.items()} for at in (hop + 1, hop))
+        indptr = np.searchsorted(subgraph.col[name][edge_slice], np.arange(dst_count + 1))
+        csc[name] = gb.CSCFormatBase(indptr=tensor(indptr), indices=tensor(subgraph.row[name][edge_slice]))
+        edge_ids[name] = tensor(subgraph.edge_ids[name][edge_slice])
+    rows, columns = ({name: tensor(ids[: visited_count(subgraph, name, depth)]) for name, ids in subgraph.nodes.items()} for depth in (hop + 1, hop))
     parts = (csc, columns, rows, edge_ids)
-    if not named:
+    if not is_hetero:
         parts = tuple(next(iter(part.values())) for part in parts)
     return gb.SampledSubgraphImpl(*parts)
 
@@ -126,10 +126,10 @@ class FeatureStore(gb.FeatureStore):  # type: ignore[misc]  # DGL has no types h
         How long features are asked for again, in seconds, while the service does not answer.
     """
 
-    def __init__(self, graph: Graph, *, encode: Mapping[str, Encoder] | None = None, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, graph: Graph, *, encode: Mapping[str, Encoder] | None = None, patience_s: float = DEFAULT_PATIENCE_S) -> None:
         super().__init__()
         require_version(graph)
-        self._graph, self._encode, self._patience_s = graph, dict(encode or {}), patience(patience_s)
+        self._graph, self._encode, self._patience_s = graph, dict(encode or {}), check_patience(patience_s)
 
     def read(self, domain: str, type_name: str | None, feature_name: str, ids: Any = None) -> Any:
         """Features of some nodes or edges, a row each; ``"weight"`` is a node's weight.
@@ -145,7 +145,7 @@ class FeatureStore(gb.FeatureStore):  # type: ignore[misc]  # DGL has no types h
             raise InvalidRequest(f"all of {feature_name!r}: features are read for the nodes or edges of a batch; give their ids")
         name, _ = self._column(domain, type_name, feature_name)
         read = self._graph.node_features if domain == "node" else self._graph.edge_features
-        column = patiently(lambda: read(np.asarray(ids), [feature_name], name), self._patience_s)[feature_name]
+        column = retry_read(lambda: read(np.asarray(ids), [feature_name], name), self._patience_s)[feature_name]
         encode = self._encode.get(feature_name)
         return tensor(column) if encode is None else torch.as_tensor(encode(column))
 

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from numpy.typing import ArrayLike
 
 from asterism import answers, arguments
-from asterism.fanouts import Columns, wanted_features
-from asterism.labor import Labor
+from asterism.fanouts import FeatureSelection, requested_features
+from asterism.labor import LaborCalls
 from asterism.names import NodeTypes
 from asterism.records import Subgraph
-from asterism.sampling import Names, direction_of
+from asterism.sampling import Names, parse_direction
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
 
-class Budgeted(Labor):
+class HgtCalls(LaborCalls):
     """The part of a graph that whole layers are drawn from by budgets."""
 
     def sample_hgt(
@@ -33,7 +33,7 @@ class Budgeted(Labor):
         direction: str = "out",
         weights: bool = False,
         edge_ids: bool = True,
-        node_features: Columns = None,
+        node_features: FeatureSelection = None,
         seed: int | None = None,
         version: int | None = None,
     ) -> Subgraph:
@@ -86,9 +86,9 @@ class Budgeted(Labor):
         >>> batch.num_sampled_nodes["author"]  # doctest: +SKIP
         (0, 64, 64)
         """
-        wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
-        way = direction_of(direction)
-        node_type, arrays = self._starts(seeds, ntype, wanted, way, what="seeds", version=version)
+        edge_types = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
+        wire_direction = parse_direction(direction)
+        node_type, arrays = self._seed_sections(seeds, ntype, edge_types, wire_direction, argument="seeds", version=version)
         head = wire.SampleHgtRequest(
             space=self.space,
             version=self._version(version),
@@ -98,23 +98,23 @@ class Budgeted(Labor):
             uniform=not weighted,
             weight=weight,
             where=where,
-            direction=way,
+            direction=wire_direction,
             want_edge_ids=edge_ids,
             want_weights=weights,
-            followed=wanted,
-            edge_types=wanted if among is None else self._session.edge_type_ids(self.space, arguments.type_names("among", among)),
-            node_features=wanted_features(self.schema, node_features),
+            followed=edge_types,
+            edge_types=edge_types if among is None else self._session.edge_type_ids(self.space, arguments.type_names("among", among)),
+            node_features=requested_features(self.schema, node_features),
         )
-        return self._sampled("sample_hgt", answers.hgt, head, arrays)
+        return self._call("sample_hgt", answers.hgt_subgraph, head, arrays)
 
     def _layer_counts(self, counts: Sequence[int] | Mapping[str, Sequence[int]]) -> list[wire.NodeCounts]:
         """Counts by node type and layer, checked."""
         by_type = counts if isinstance(counts, Mapping) else {node_type.name: counts for node_type in self.schema.node_types}
-        lists = [list(each) for each in by_type.values()]
-        if not lists or not lists[0] or len({len(each) for each in lists}) > 1:
+        lists = [list(layer_counts) for layer_counts in by_type.values()]
+        if not lists or not lists[0] or len({len(layer_counts) for layer_counts in lists}) > 1:
             raise InvalidRequest(f"counts {counts!r}: expected one count per layer, as many for every node type")
-        for name, each in zip(by_type, lists, strict=True):
-            for layer, count in enumerate(each):
+        for name, layer_counts in zip(by_type, lists, strict=True):
+            for layer, count in enumerate(layer_counts):
                 arguments.count(f"counts[{name!r}][{layer}]" if isinstance(counts, Mapping) else f"counts[{layer}]", count)
         ids = [self._session.node_type(self.space, name)[0] for name in by_type]
-        return [wire.NodeCounts(type_id=type_id, counts=each) for type_id, each in zip(ids, lists, strict=True)]
+        return [wire.NodeCounts(type_id=type_id, counts=layer_counts) for type_id, layer_counts in zip(ids, lists, strict=True)]

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism import answers, arguments
-from asterism.layers import Layers
+from asterism.layers import LayerCalls
 from asterism.records import GraphLabels, GraphNodes
 from asterism.sampling import version_of
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
 
-class Labelled(Layers):
+class GraphLabelCalls(LayerCalls):
     """The part of a graph that tells the graphs within it apart.
 
     A node type declares a feature of kind bytes as its ``graph_label``. Nodes of the same label, of whatever type, are one graph; one
@@ -50,7 +50,7 @@ class Labelled(Layers):
         head = wire.SampleGraphLabelsRequest(
             space=self.space, version=self._version(version), seed=arguments.seed(seed), count=arguments.count("n", n)
         )
-        return self._sampled("sample_graph_labels", answers.graph_labels, head, {})
+        return self._call("sample_graph_labels", answers.graph_labels, head, {})
 
     def graph_nodes(self, labels: Iterable[bytes | str], *, version: int | None = None) -> GraphNodes:
         """The nodes of graphs.
@@ -73,9 +73,9 @@ class Labelled(Layers):
         if isinstance(labels, bytes | str):
             raise InvalidRequest(f"labels {labels!r}: expected a list of labels")
         labels = list(labels)
-        for at, label in enumerate(labels):
+        for position, label in enumerate(labels):
             if not isinstance(label, bytes | str):
-                raise InvalidRequest(f"labels[{at}] {label!r}: expected bytes or text")
+                raise InvalidRequest(f"labels[{position}] {label!r}: expected bytes or text")
         texts = [label.encode() if isinstance(label, str) else label for label in labels]
         indptr = np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)
         head = wire.GraphNodesRequest(space=self.space, version=self._version(version))

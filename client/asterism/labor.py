@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from numpy.typing import ArrayLike
 
 from asterism import answers, arguments
-from asterism.fanouts import Columns, wanted_features
+from asterism.fanouts import FeatureSelection, requested_features
 from asterism.names import NodeTypes
 from asterism.records import Subgraph
-from asterism.sampling import Names, direction_of
-from asterism.subgraphs import Subgraphs
+from asterism.sampling import Names, parse_direction
+from asterism.subgraphs import SubgraphCalls
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
 
-class Labor(Subgraphs):
+class LaborCalls(SubgraphCalls):
     """The part of a graph that batches share neighbors by."""
 
     def sample_labor(
@@ -35,7 +35,7 @@ class Labor(Subgraphs):
         expand: str = "every",
         weights: bool = True,
         edge_ids: bool = True,
-        node_features: Columns = None,
+        node_features: FeatureSelection = None,
         seed: int | None = None,
         version: int | None = None,
     ) -> Subgraph:
@@ -86,25 +86,25 @@ class Labor(Subgraphs):
         if expand not in ("first", "every"):
             raise InvalidRequest(f"expand {expand!r}: expected 'every' or 'first'")
         followed = list(fanouts) if isinstance(fanouts, Mapping) and etypes is None else etypes
-        wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", followed))
-        counts = self._fanouts(fanouts, wanted)
-        way = direction_of(direction)
-        node_type, arrays = self._starts(seeds, ntype, wanted, way, what="seeds", version=version)
+        edge_types = self._session.edge_type_ids(self.space, arguments.type_names("etypes", followed))
+        counts = self._fanouts(fanouts, edge_types)
+        wire_direction = parse_direction(direction)
+        node_type, arrays = self._seed_sections(seeds, ntype, edge_types, wire_direction, argument="seeds", version=version)
         head = wire.SampleLaborRequest(
             space=self.space,
             version=self._version(version),
             seed=arguments.seed(seed),
-            reach=[wire.Reach(edge_type=etype, counts=hops) for etype, hops in zip(wanted, counts, strict=True)],
+            reach=[wire.Reach(edge_type=etype, counts=hops) for etype, hops in zip(edge_types, counts, strict=True)],
             node_type=node_type,
-            importance=arguments.count("importance", importance, least=-1),
+            importance=arguments.count("importance", importance, minimum=-1),
             uniform=not weighted,
             weight=weight,
             where=where,
-            direction=way,
+            direction=wire_direction,
             layer_dependency=layer_dependency,
             every=expand == "every",
             want_edge_ids=edge_ids,
             want_weights=weights,
-            node_features=wanted_features(self.schema, node_features),
+            node_features=requested_features(self.schema, node_features),
         )
-        return self._sampled("sample_labor", answers.labor, head, arrays)
+        return self._call("sample_labor", answers.labor_subgraph, head, arrays)

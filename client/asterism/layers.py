@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism import answers, arguments
-from asterism.links import Links
+from asterism.links import LinkCalls
 from asterism.names import NodeTypes
-from asterism.records import Adjacency, Ids, LayerSample, LayerStack, MultiHop, Types
-from asterism.sampling import Names, direction_of
+from asterism.records import Adjacency, Ids, LayerSample, LayerStack, MultiHopNeighbors, Types
+from asterism.sampling import Names, parse_direction
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
 _MEASURES = {"sum": wire.SUM, "sqrt": wire.SQRT, "squares": wire.SQUARES}
 
 
-class Layers(Links):
+class LayerCalls(LinkCalls):
     """The part of a graph that works on whole layers of nodes."""
 
     def sample_layer(
@@ -80,16 +80,16 @@ class Layers(Links):
         >>> layer = graph.sample_layer(seeds, "cites", 512, replace=False)  # doctest: +SKIP
         >>> layer.adjacency.rows, layer.adjacency.cols  # doctest: +SKIP
         """
-        wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
-        width, node_type, arrays = self._layers(nodes, ntype, wanted, direction, version)
+        edge_types = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
+        width, node_type, arrays = self._layers(nodes, ntype, edge_types, direction, version)
         head = wire.SampleLayerRequest(
-            edge_types=wanted,
+            edge_types=edge_types,
             count=arguments.count("n", n),
-            **self._layering(measure, weighted, weight, where, replace, direction, edge_ids, seed, version),
+            **self._layer_request_fields(measure, weighted, weight, where, replace, direction, edge_ids, seed, version),
             width=width,
             node_type=node_type,
         )
-        return self._sampled("sample_layer", answers.layer_sample, head, arrays)
+        return self._call("sample_layer", answers.layer_sample, head, arrays)
 
     def sample_fanout_layerwise(
         self,
@@ -133,11 +133,11 @@ class Layers(Links):
         width, node_type, arrays = self._layers(nodes, ntype, steps[0], direction, version)
         head = wire.SampleLayersRequest(
             hops=[wire.Hop(edge_types=step, count=size) for step, size in zip(steps, sizes, strict=True)],
-            **self._layering(measure, weighted, weight, where, replace, direction, edge_ids, seed, version),
+            **self._layer_request_fields(measure, weighted, weight, where, replace, direction, edge_ids, seed, version),
             width=width,
             node_type=node_type,
         )
-        return self._sampled("sample_layers", answers.layer_stack, head, arrays)
+        return self._call("sample_layers", answers.layer_stack, head, arrays)
 
     def adjacency(
         self,
@@ -179,28 +179,28 @@ class Layers(Links):
         >>> found = graph.adjacency(layer, pool, "cites")  # doctest: +SKIP
         >>> scipy.sparse.coo_array((found.weights, (found.rows, found.cols)), found.shape)  # doctest: +SKIP
         """
-        wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
-        others = self._ids("cols", cols, col_type, version)
-        way = direction_of(direction)
-        node_type, arrays = self._starts(rows, row_type, wanted, way, what="rows", version=version)
-        arrays["cols"] = others
+        edge_types = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
+        col_ids = self._ids("cols", cols, col_type, version)
+        wire_direction = parse_direction(direction)
+        node_type, arrays = self._seed_sections(rows, row_type, edge_types, wire_direction, argument="rows", version=version)
+        arrays["cols"] = col_ids
         if isinstance(col_type, str):
-            arrays["col_types"] = np.full(len(others), self._session.node_type(self.space, col_type)[0], np.int32)
+            arrays["col_types"] = np.full(len(col_ids), self._session.node_type(self.space, col_type)[0], np.int32)
         elif col_type is not None:
-            arrays["col_types"] = self._types(col_type, others)
+            arrays["col_types"] = self._types(col_type, col_ids)
         head = wire.AdjacencyRequest(
             space=self.space,
             version=self._version(version),
-            edge_types=wanted,
+            edge_types=edge_types,
             node_type=node_type,
-            direction=way,
+            direction=wire_direction,
             want_weights=weights,
             want_edge_ids=edge_ids,
             weight=weight,
             where=where,
         )
         reply = self._session.read("adjacency", head, arrays)
-        return answers.adjacency(reply, "", (len(arrays["nodes"]), len(others)), weights=weights, edge_ids=edge_ids)
+        return answers.adjacency(reply, "", (len(arrays["nodes"]), len(col_ids)), weights=weights, edge_ids=edge_ids)
 
     def multi_hop_neighbors(
         self,
@@ -213,7 +213,7 @@ class Layers(Links):
         where: str = "",
         edge_ids: bool = False,
         version: int | None = None,
-    ) -> MultiHop:
+    ) -> MultiHopNeighbors:
         """All neighbors, all of theirs, and so on: of each hop every node once, and the edges that lead to it.
 
         Parameters
@@ -232,35 +232,35 @@ class Layers(Links):
         """
         if isinstance(metapath, str) or not len(metapath):
             raise InvalidRequest(f"metapath {metapath!r}: expected a list with the edge types of each hop")
-        here, version = self._ids("nodes", nodes, ntype, version), self._version(version) or None
-        kinds: NodeTypes = ntype
-        found, types, edges = [here], [np.zeros(0, np.int32)], []
+        frontier, version = self._ids("nodes", nodes, ntype, version), self._version(version) or None
+        frontier_types: NodeTypes = ntype
+        hop_nodes, types, edges = [frontier], [np.zeros(0, np.int32)], []
         for hop, step in enumerate(metapath):
-            wanted = self._session.edge_type_ids(self.space, arguments.type_names("metapath", step))
-            node_type, arrays = self._starts(here, kinds, wanted, direction_of(direction))
+            edge_types = self._session.edge_type_ids(self.space, arguments.type_names("metapath", step))
+            node_type, arrays = self._seed_sections(frontier, frontier_types, edge_types, parse_direction(direction))
             if not hop:
-                types[0] = self._known(here, node_type, arrays, version)
-            near = self.neighbors(here, step, ntype=kinds, direction=direction, weight=weight, where=where, edge_ids=edge_ids, version=version)
-            version = near.version
-            rows = np.repeat(np.arange(len(here), dtype=np.int64), np.diff(near.indptr))
-            here, kinds, cols = _first_seen(near.nodes, self._far_types(near.types, direction))
-            found, types = [*found, here], [*types, np.asarray(kinds, np.int32)]
-            shape = (len(found[-2]), len(here))
+                types[0] = self._resolve_types(frontier, node_type, arrays, version)
+            neighbors = self.neighbors(frontier, step, ntype=frontier_types, direction=direction, weight=weight, where=where, edge_ids=edge_ids, version=version)
+            version = neighbors.version
+            rows = np.repeat(np.arange(len(frontier), dtype=np.int64), np.diff(neighbors.indptr))
+            frontier, frontier_types, cols = _unique_in_order(neighbors.nodes, self._remote_types(neighbors.types, direction))
+            hop_nodes, types = [*hop_nodes, frontier], [*types, np.asarray(frontier_types, np.int32)]
+            shape = (len(hop_nodes[-2]), len(frontier))
             edges.append(
-                Adjacency(rows=rows, cols=cols, types=near.types, weights=near.weights, edge_ids=near.edge_ids, shape=shape, version=version)
+                Adjacency(rows=rows, cols=cols, types=neighbors.types, weights=neighbors.weights, edge_ids=neighbors.edge_ids, shape=shape, version=version)
             )
-        return MultiHop(nodes=tuple(found), types=tuple(types), adjacencies=tuple(edges), version=int(version or 0))
+        return MultiHopNeighbors(nodes=tuple(hop_nodes), types=tuple(types), adjacencies=tuple(edges), version=int(version or 0))
 
-    def _known(self, ids: Ids, node_type: int, arrays: dict[str, NDArray[Any]], version: int | None) -> Types:
+    def _resolve_types(self, ids: Ids, node_type: int, arrays: dict[str, NDArray[Any]], version: int | None) -> Types:
         """The types of seeds, as they were said; looked up where they were not."""
         if node_type >= 0:
             return np.where(ids >= 0, np.int32(node_type), np.int32(-1))
         if "types" in arrays:
-            given: Types = arrays["types"]
-            return given
+            types: Types = arrays["types"]
+            return types
         return self.node_types(ids, version=version)
 
-    def _far_types(self, edge_types: Types, direction: str) -> Types:
+    def _remote_types(self, edge_types: Types, direction: str) -> Types:
         """The node type that each edge leads to."""
         schema = self.schema
         ends = [schema.node_type_id(edge.dst_type if direction == "out" else edge.src_type) for edge in schema.edge_types]
@@ -286,7 +286,7 @@ class Layers(Links):
         >>> graph.node_types([7, 10**12])  # doctest: +SKIP
         array([ 1, -1], dtype=int32)
         """
-        node_type, arrays = self._of_types("ids", ids, ntype, version)
+        node_type, arrays = self._type_sections("ids", ids, ntype, version)
         head = wire.NodeTypesRequest(space=self.space, version=self._version(version), node_type=node_type)
         return self._session.read("node_types", head, arrays).array("types", "int32")
 
@@ -294,16 +294,16 @@ class Layers(Links):
         self, nodes: ArrayLike, ntype: NodeTypes, edge_types: Sequence[int], direction: str, version: int | None
     ) -> tuple[int, int, dict[str, NDArray[Any]]]:
         """The width of layers (0: one of any), their node type and sections."""
-        given = np.asarray(nodes)
-        if given.ndim not in (1, 2):
-            raise InvalidRequest(f"nodes has shape {list(given.shape)}; expected a layer [m], or layers [b, w]")
-        if given.ndim == 2 and not given.shape[1]:
-            raise InvalidRequest(f"nodes has shape {list(given.shape)}: a layer has one node at least")
+        array = np.asarray(nodes)
+        if array.ndim not in (1, 2):
+            raise InvalidRequest(f"nodes has shape {list(array.shape)}; expected a layer [m], or layers [b, w]")
+        if array.ndim == 2 and not array.shape[1]:
+            raise InvalidRequest(f"nodes has shape {list(array.shape)}: a layer has one node at least")
         kinds = ntype if ntype is None or isinstance(ntype, str) else np.asarray(ntype).reshape(-1)
-        node_type, arrays = self._starts(given.reshape(-1), kinds, edge_types, direction_of(direction), version=version)
-        return given.shape[1] if given.ndim == 2 else 0, node_type, arrays
+        node_type, arrays = self._seed_sections(array.reshape(-1), kinds, edge_types, parse_direction(direction), version=version)
+        return array.shape[1] if array.ndim == 2 else 0, node_type, arrays
 
-    def _layering(
+    def _layer_request_fields(
         self,
         measure: str,
         weighted: bool,
@@ -327,20 +327,20 @@ class Layers(Links):
             "weight": weight,
             "where": where,
             "replace": replace,
-            "direction": direction_of(direction),
+            "direction": parse_direction(direction),
             "want_edge_ids": edge_ids,
         }
 
 
-def _first_seen(ids: Ids, types: Types) -> tuple[Ids, Types, Ids]:
+def _unique_in_order(ids: Ids, types: Types) -> tuple[Ids, Types, Ids]:
     """Each (id, type) once, in the order in which they come, and the place of each entry among them."""
     order = np.lexsort((types, ids))
-    new = np.ones(len(order), np.bool_)
-    new[1:] = (np.diff(ids[order]) != 0) | (np.diff(types[order]) != 0)
-    first = order[new]  # the sort is stable: of equals the first one leads
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = (np.diff(ids[order]) != 0) | (np.diff(types[order]) != 0)
+    first = order[is_first]  # the sort is stable: of equals the first one leads
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
-    places = np.empty(len(ids), np.int64)
-    places[order] = rank[np.cumsum(new) - 1]
-    kept = np.sort(first)
-    return ids[kept], types[kept], places
+    positions = np.empty(len(ids), np.int64)
+    positions[order] = rank[np.cumsum(is_first) - 1]
+    first_sorted = np.sort(first)
+    return ids[first_sorted], types[first_sorted], positions

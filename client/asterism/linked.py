@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from asterism.arrays import Ids, Shown, Weights
+from asterism.arrays import Ids, ArrayRecord, Weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class EdgeRows(Shown):
+class EdgeRows(ArrayRecord):
     """Edges of one type, in the order asked for."""
 
     src: Ids
@@ -26,7 +26,7 @@ class EdgeRows(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class LinkSeeds(Shown):
+class LinkSeeds(ArrayRecord):
     """Positive edges and negatives of them: what a link-level batch starts from."""
 
     src: Ids

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asterism import arguments, mixing
-from asterism.negatives import Negatives
+from asterism.negatives import NegativeCalls
 from asterism.records import EdgeRows, EdgeSample, Ids, LinkSeeds
 from asterism_proto.errors import InvalidRequest
 
 _MODES = ("binary", "triplet")
 
 
-class Links(Negatives):
+class LinkCalls(NegativeCalls):
     """The part of a graph that link prediction starts from."""
 
     def link_seeds(
@@ -78,13 +78,13 @@ class Links(Negatives):
         _check(mode, amount, src_weight)
         _, edge_type = self._session.edge_type(self.space, etype)
         src, dst, eids, version = self._positives(edges, etype, version)
-        used = arguments.seed(seed)
-        keys = [mixing.key_of(used, mixing.NEGATIVE, end) for end in (0, 1)]
+        resolved_seed = arguments.seed(seed)
+        keys = [mixing.key_of(resolved_seed, mixing.NEGATIVE, end) for end in (0, 1)]
         heads = src
         if mode == "binary":
-            named = {"weighted": src_weight is not None, "weight": src_weight or ""}
-            heads = self.sample_nodes(math.ceil(len(src) * amount), edge_type.src_type, seed=keys[0], version=version, **named).nodes  # type: ignore[arg-type]
-        drawn = self.sample_negatives(
+            node_options = {"weighted": src_weight is not None, "weight": src_weight or ""}
+            heads = self.sample_nodes(math.ceil(len(src) * amount), edge_type.src_type, seed=keys[0], version=version, **node_options).nodes  # type: ignore[arg-type]
+        negatives = self.sample_negatives(
             heads if mode == "binary" else np.stack([src, dst], axis=1),
             1 if mode == "binary" else int(amount),
             edge_type.dst_type,
@@ -94,16 +94,16 @@ class Links(Negatives):
             seed=keys[1],
             version=version,
         ).nodes
-        more = np.flatnonzero(drawn[:, 0] >= 0) if mode == "binary" else np.zeros(0, np.int64)
+        valid = np.flatnonzero(negatives[:, 0] >= 0) if mode == "binary" else np.zeros(0, np.int64)
         return LinkSeeds(
-            src=np.concatenate([src, heads[more]]),
-            dst=np.concatenate([dst, drawn[more].reshape(-1)]),
-            labels=np.repeat(np.array([1, 0], np.float32), [len(src), len(more)]) if mode == "binary" else None,
-            negatives=drawn if mode == "triplet" else None,
+            src=np.concatenate([src, heads[valid]]),
+            dst=np.concatenate([dst, negatives[valid].reshape(-1)]),
+            labels=np.repeat(np.array([1, 0], np.float32), [len(src), len(valid)]) if mode == "binary" else None,
+            negatives=negatives if mode == "triplet" else None,
             positives=len(src),
             edge_ids=eids,
             etype=edge_type.name,
-            seed=used,
+            seed=resolved_seed,
             version=version,
         )
 
@@ -113,8 +113,8 @@ class Links(Negatives):
             if version is not None and version != edges.version:
                 raise InvalidRequest(f"version {version}: the edges are of version {edges.version}; leave it out")
             if isinstance(edges, EdgeSample) and len(wrong := np.flatnonzero(edges.types != self._session.edge_type(self.space, etype)[0])):
-                named = self.schema.edge_types[edges.types[wrong[0]]].name
-                raise InvalidRequest(f"edges[{wrong[0]}] is of type {named!r}, not {etype!r}; ask for those of one type at a time")
+                type_name = self.schema.edge_types[edges.types[wrong[0]]].name
+                raise InvalidRequest(f"edges[{wrong[0]}] is of type {type_name!r}, not {etype!r}; ask for those of one type at a time")
             return edges.src, edges.dst, edges.edge_ids, edges.version
         pairs = np.asarray(edges)
         if pairs.ndim != 2 or pairs.shape[1] != 2:

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from asterism import names, written
 from asterism.records import FeatureValue
 from asterism.session import Session
-from asterism.waiting import Turns
-from asterism.written import NO_FEATURES, Columns, Rows, sections
+from asterism.waiting import FairSemaphore
+from asterism.written import NO_FEATURES, Columns, WriteRows, column_sections
 from asterism_proto import texts
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
@@ -30,10 +30,10 @@ PIECE_BYTES = 24 << 20
 with another value does not go on with this one."""
 PIECES = PIECES_PER_CHUNK
 """A chunk's pieces at most: piece k of chunk i bears the number i * PIECES + k in its blocks' keys."""
-MAX_CHUNK = (1 << 32) // PIECES - 1
+MAX_CHUNK_ROWS = (1 << 32) // PIECES - 1
 
 
-@texts.checked
+@texts.refuse_surrogates
 class Load:
     """A load under way: what ``client.begin_load`` gives.
 
@@ -55,10 +55,10 @@ class Load:
         self._session = session
         self.load_id = message.load_id
         self.space = message.space
-        self._lock = Turns(session.waits)
+        self._lock = FairSemaphore(session.waiter)
         self._commit = int(message.commit)
         self._chunks: dict[int, meta.Chunk] = {chunk.index: chunk for chunk in message.chunks}
-        self._untold: list[int] = []
+        self._unreported_chunks: list[int] = []
         """Written, but not yet known to metad."""
         self.written: set[int] = {chunk.index for chunk in message.chunks if chunk.written}
         """Numbers of the chunks that were acknowledged by every part that they touch."""
@@ -100,7 +100,7 @@ class Load:
         Conflict
             Where the chunk was registered with other content.
         """
-        rows = written.nodes(self._session, self.space, ntype, ids, weights, features)
+        rows = written.node_upserts(self._session, self.space, ntype, ids, weights, features)
         self.write_rows(index, rows)
         return rows.count
 
@@ -135,7 +135,7 @@ class Load:
         InvalidRequest
             Naming the first edge whose end is no node, where the edge type says ``missing: reject``.
         """
-        rows = written.edges(self._session, self.space, etype, src, dst, weights, features)
+        rows = written.edge_upserts(self._session, self.space, etype, src, dst, weights, features)
         return self.write_rows(index, rows, ends_known=ends_known).base
 
     def delete_nodes(self, index: int, ntype: str, ids: ArrayLike) -> int:
@@ -153,7 +153,7 @@ class Load:
     def find_nodes(self, ntype: str, ids: ArrayLike) -> NDArray[np.bool_]:
         """bool[n]: which ids exist, committed or written by this load."""
         type_id, _ = self._session.node_type(self.space, ntype)
-        return find_nodes(self._session, self.space, type_id, names.written("ids", ids, self._session.schema(self.space))[0], self.load_id)
+        return find_nodes(self._session, self.space, type_id, names.ids_and_names("ids", ids, self._session.schema(self.space))[0], self.load_id)
 
     def commit(self, rejected: int = 0) -> int:
         """Make the load part of what the next build reads; give back its commit number.
@@ -164,26 +164,26 @@ class Load:
             Bad rows that were left out, for the record.
         """
         with self._lock:
-            request = meta.CommitLoadRequest(load_id=self.load_id, rejected=rejected, written=self._untold, space=self.space)
-            done = self._session.catalog("commit_load", request)
-            self._untold.clear()
-            self._commit = int(done.commit)
+            request = meta.CommitLoadRequest(load_id=self.load_id, rejected=rejected, written=self._unreported_chunks, space=self.space)
+            reply = self._session.catalog("commit_load", request)
+            self._unreported_chunks.clear()
+            self._commit = int(reply.commit)
         return self._commit
 
     def abandon(self) -> None:
         """Give the load up: what it wrote is removed."""
         self._session.catalog("abandon_load", meta.LoadRequest(load_id=self.load_id))
 
-    def write_rows(self, index: int, rows: Rows, *, ends_known: bool = False) -> meta.Chunk:
+    def write_rows(self, index: int, rows: WriteRows, *, ends_known: bool = False) -> meta.Chunk:
         """Write rows that were checked already (`asterism.written`); give back their chunk."""
-        if not 0 <= index <= MAX_CHUNK:
-            raise InvalidRequest(f"chunk {index}: expected 0 to {MAX_CHUNK}")
+        if not 0 <= index <= MAX_CHUNK_ROWS:
+            raise InvalidRequest(f"chunk {index}: expected 0 to {MAX_CHUNK_ROWS}")
         chunk = self._register(
-            meta.Chunk(index=index, element=rows.element, type_id=rows.type_id, rows=rows.count, digest=digest(rows.kind, rows.type_id, rows.columns))
+            meta.Chunk(index=index, element=rows.element, type_id=rows.type_id, rows=rows.count, digest=chunk_digest(rows.kind, rows.type_id, rows.columns))
         )
         if chunk.written:
             return chunk
-        for number, (start, stop) in enumerate(pieces(rows.count, rows.columns)):
+        for number, (start, stop) in enumerate(row_ranges(rows.count, rows.columns)):
             head = wire.WriteRequest(
                 space=self.space,
                 load_id=self.load_id,
@@ -194,22 +194,22 @@ class Load:
                 ends_known=ends_known,
             )
             try:
-                self._session.graph("write", head, sections(_cut(rows.columns, start, stop)))
+                self._session.graph("write", head, column_sections(_slice_columns(rows.columns, start, stop)))
             except InvalidRequest as error:
-                raise written.named(error, rows, start) from error
+                raise written.with_string_id(error, rows, start) from error
         with self._lock:
-            self._untold.append(index)
+            self._unreported_chunks.append(index)
             self.written.add(index)
             chunk.written = True
         return chunk
 
     def _register(self, chunk: meta.Chunk) -> meta.Chunk:
         with self._lock:
-            known = self._chunks.get(chunk.index)
-            if known is not None and known.digest == chunk.digest:
-                return known
-            reply = self._session.catalog("register_chunks", meta.RegisterChunksRequest(load_id=self.load_id, chunks=[chunk], written=self._untold))
-            self._untold.clear()
+            existing = self._chunks.get(chunk.index)
+            if existing is not None and existing.digest == chunk.digest:
+                return existing
+            reply = self._session.catalog("register_chunks", meta.RegisterChunksRequest(load_id=self.load_id, chunks=[chunk], written=self._unreported_chunks))
+            self._unreported_chunks.clear()
             registered: meta.Chunk = reply.chunks[0]
             self._chunks[chunk.index] = registered
             if registered.written:
@@ -223,16 +223,16 @@ def find_nodes(session: Session, space: str, type_id: int, ids: NDArray[np.int64
     return reply.array("exists", "uint8").astype(np.bool_)
 
 
-def digest(kind: int, type_id: int, arrays: Mapping[str, FeatureValue]) -> str:
+def chunk_digest(kind: int, type_id: int, arrays: Mapping[str, FeatureValue]) -> str:
     """A chunk's content as 32 hexadecimal digits: what it writes, of which type, every array with name, dtype and shape."""
     state = blake2b(f"{kind}|{type_id}".encode(), digest_size=16)
-    for name, array in sorted(sections(arrays).items()):
+    for name, array in sorted(column_sections(arrays).items()):
         state.update(f"|{name}|{array.dtype.str}|{array.shape}|".encode())
         state.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return state.hexdigest()
 
 
-def pieces(rows: int, arrays: Mapping[str, FeatureValue], limit: int = PIECE_BYTES) -> Iterator[tuple[int, int]]:
+def row_ranges(rows: int, arrays: Mapping[str, FeatureValue], limit: int = PIECE_BYTES) -> Iterator[tuple[int, int]]:
     """Ranges of rows, each of at most ``limit`` bytes; InvalidRequest for a row that is larger."""
     fixed, ends = 0, np.zeros(rows + 1, np.int64)
     for array in arrays.values():
@@ -253,12 +253,12 @@ def pieces(rows: int, arrays: Mapping[str, FeatureValue], limit: int = PIECE_BYT
         start, number = stop, number + 1
 
 
-def _cut(arrays: Mapping[str, FeatureValue], start: int, stop: int) -> Columns:
-    cut: Columns = {}
+def _slice_columns(arrays: Mapping[str, FeatureValue], start: int, stop: int) -> Columns:
+    sliced: Columns = {}
     for name, array in arrays.items():
         if isinstance(array, tuple):
             indptr, values = array
-            cut[name] = (indptr[start : stop + 1] - indptr[start], values[indptr[start] : indptr[stop]])
+            sliced[name] = (indptr[start : stop + 1] - indptr[start], values[indptr[start] : indptr[stop]])
         else:
-            cut[name] = array[start:stop]
-    return cut
+            sliced[name] = array[start:stop]
+    return sliced

@@ -14,7 +14,7 @@ from typing import overload
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import EdgeType, Schema
 
-__all__ = ["Metapath", "metapaths_of", "type_pairs_of"]
+__all__ = ["Metapath", "parse_metapaths", "parse_type_pairs"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Metapath(Sequence[str]):
         return self.steps[step]
 
 
-def metapaths_of(schema: Schema, text: str) -> tuple[Metapath, ...]:
+def parse_metapaths(schema: Schema, text: str) -> tuple[Metapath, ...]:
     """Metapaths as a configuration has them.
 
     Parameters
@@ -83,62 +83,62 @@ def metapaths_of(schema: Schema, text: str) -> tuple[Metapath, ...]:
     >>> [path.steps for path in metapaths_of(Schema(node_types=types, edge_types=edges), "u2click2i-i2u; i2u")]
     [('u:click:i', 'i:click:u'), ('i:click:u',)]
     """
-    found: list[Metapath] = []
-    at = 0
+    metapaths: list[Metapath] = []
+    offset = 0
     for path in text.split(";"):
         if not path.strip():
-            raise InvalidRequest(f"metapath {len(found) + 1} of {text!r} is empty; write steps such as u2click2i, or leave out a ';'")
-        found.append(_metapath(schema, path, text, at, len(found) + 1))
-        at += len(path) + 1
-    return tuple(found)
+            raise InvalidRequest(f"metapath {len(metapaths) + 1} of {text!r} is empty; write steps such as u2click2i, or leave out a ';'")
+        metapaths.append(_parse_metapath(schema, path, text, offset, len(metapaths) + 1))
+        offset += len(path) + 1
+    return tuple(metapaths)
 
 
-def _metapath(schema: Schema, path: str, text: str, at: int, number: int) -> Metapath:
+def _parse_metapath(schema: Schema, path: str, text: str, offset: int, number: int) -> Metapath:
     steps: list[EdgeType] = []
-    for word in path.split("-"):
-        step = word.strip()
-        place = f"metapath {number} of {text!r}, step {len(steps) + 1} ({step!r}, letter {at + len(word) - len(word.lstrip()) + 1})"
-        edge = _step(schema, step, place)
+    for token in path.split("-"):
+        step = token.strip()
+        location = f"metapath {number} of {text!r}, step {len(steps) + 1} ({step!r}, letter {offset + len(token) - len(token.lstrip()) + 1})"
+        edge = _find_edge_type(schema, step, location)
         if steps and steps[-1].dst_type != edge.src_type:
-            raise InvalidRequest(f"{place} starts at {edge.src_type!r}; the step before ends at {steps[-1].dst_type!r}")
+            raise InvalidRequest(f"{location} starts at {edge.src_type!r}; the step before ends at {steps[-1].dst_type!r}")
         steps.append(edge)
-        at += len(word) + 1
+        offset += len(token) + 1
     return Metapath(text=path.strip(), steps=tuple(edge.name for edge in steps), node_types=(*(edge.src_type for edge in steps), steps[-1].dst_type))
 
 
-def _step(schema: Schema, step: str, place: str) -> EdgeType:
+def _find_edge_type(schema: Schema, step: str, location: str) -> EdgeType:
     """The one edge type that a step means."""
-    src, two, rest = step.partition("2")
-    if not (src and two and rest):
-        raise InvalidRequest(f"{place}: expected a2b or a2relation2b")
+    src, separator, rest = step.partition("2")
+    if not (src and separator and rest):
+        raise InvalidRequest(f"{location}: expected a2b or a2relation2b")
     types = [node_type.name for node_type in schema.node_types]
     if src not in types:
-        raise InvalidRequest(f"{place}: no node type {src!r}; there are {', '.join(types)}")
+        raise InvalidRequest(f"{location}: no node type {src!r}; there are {', '.join(types)}")
     # A name may have a 2 itself, so every one may be where the relation ends.
-    ends = [(rest[:cut], rest[cut + 1 :]) for cut in range(1, len(rest)) if rest[cut] == "2"]
-    mine = [edge for edge in schema.edge_types if edge.src_type == src]
-    named = [edge for edge in mine if (edge.relation, edge.dst_type) in ends]
-    found = named or [edge for edge in mine if edge.dst_type == rest]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise InvalidRequest(f"{place} may be {' or '.join(edge.name for edge in found)}; write it with its relation, such as {_written(found[0])}")
-    raise InvalidRequest(f"{place}: no such edge type; {_hint(schema, src, ends, rest)}")
+    ends = [(rest[:position], rest[position + 1 :]) for position in range(1, len(rest)) if rest[position] == "2"]
+    outgoing = [edge for edge in schema.edge_types if edge.src_type == src]
+    with_relation = [edge for edge in outgoing if (edge.relation, edge.dst_type) in ends]
+    candidates = with_relation or [edge for edge in outgoing if edge.dst_type == rest]
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        raise InvalidRequest(f"{location} may be {' or '.join(edge.name for edge in candidates)}; write it with its relation, such as {_format_edge_type(candidates[0])}")
+    raise InvalidRequest(f"{location}: no such edge type; {_hint(schema, src, ends, rest)}")
 
 
 def _hint(schema: Schema, src: str, ends: Sequence[tuple[str, str]], rest: str) -> str:
-    turned = [edge for edge in schema.edge_types if edge.dst_type == src and ((edge.relation, edge.src_type) in ends or edge.src_type == rest)]
-    if turned:
-        return f"there is {turned[0].name} the other way: load it with its reverse (symmetry, or reverse) to walk it back"
-    mine = ", ".join(_written(edge) for edge in schema.edge_types if edge.src_type == src)
-    return f"from {src!r} there is {mine}" if mine else f"no edge type starts at {src!r}"
+    reversed_edges = [edge for edge in schema.edge_types if edge.dst_type == src and ((edge.relation, edge.src_type) in ends or edge.src_type == rest)]
+    if reversed_edges:
+        return f"there is {reversed_edges[0].name} the other way: load it with its reverse (symmetry, or reverse) to walk it back"
+    choices = ", ".join(_format_edge_type(edge) for edge in schema.edge_types if edge.src_type == src)
+    return f"from {src!r} there is {choices}" if choices else f"no edge type starts at {src!r}"
 
 
-def _written(edge: EdgeType) -> str:
+def _format_edge_type(edge: EdgeType) -> str:
     return f"{edge.src_type}2{edge.relation}2{edge.dst_type}"
 
 
-def type_pairs_of(schema: Schema, text: str) -> tuple[tuple[str, str], ...]:
+def parse_type_pairs(schema: Schema, text: str) -> tuple[tuple[str, str], ...]:
     """Pairs of node types as ``excluded_train_pair`` has them: ``w2q;q2t``; none where there is nothing.
 
     Raises
@@ -147,12 +147,12 @@ def type_pairs_of(schema: Schema, text: str) -> tuple[tuple[str, str], ...]:
         Where a pair is none, or a type is not in the schema.
     """
     types = [node_type.name for node_type in schema.node_types]
-    found: list[tuple[str, str]] = []
-    for number, word in enumerate(text.split(";") if text.strip() else (), 1):
-        pair = word.strip()
-        halves = [(pair[:cut], pair[cut + 1 :]) for cut in range(1, len(pair)) if pair[cut] == "2"]
-        known = [(a, b) for a, b in halves if a in types and b in types]
-        if not known:
+    pairs: list[tuple[str, str]] = []
+    for number, part in enumerate(text.split(";") if text.strip() else (), 1):
+        pair = part.strip()
+        halves = [(pair[:position], pair[position + 1 :]) for position in range(1, len(pair)) if pair[position] == "2"]
+        matching = [(a, b) for a, b in halves if a in types and b in types]
+        if not matching:
             raise InvalidRequest(f"pair {number} ({pair!r}) of {text!r}: expected two node types as a2b; there are {', '.join(types)}")
-        found.append(known[0])
-    return tuple(found)
+        pairs.append(matching[0])
+    return tuple(pairs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Words = NDArray[np.uint64]
+UInt64Array = NDArray[np.uint64]
 
 SHUFFLE, EPOCH, WALK, NEGATIVE, BATCH, SUBGRAPH = range(101, 107)
 """The first tag under a seed: what it is for."""
@@ -20,7 +20,7 @@ _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 _ROUNDS = 8
 
 
-def mix64(words: Words) -> Words:
+def mix64(words: UInt64Array) -> UInt64Array:
     """splitmix64's finaliser: a bijection of 64-bit words."""
     with np.errstate(over="ignore"):
         mixed = (words ^ (words >> _S30)) * np.uint64(_M1)
@@ -30,31 +30,31 @@ def mix64(words: Words) -> Words:
 
 def key_of(seed: int, *tags: int) -> int:
     """The key of a seed and a path of tags."""
-    key = _mix(seed & _MASK)
+    key = _mix64_scalar(seed & _MASK)
     for tag in tags:
-        key = _mix(_mix(key ^ _SALT) + _mix((tag + 1) * _GOLDEN & _MASK) & _MASK)
+        key = _mix64_scalar(_mix64_scalar(key ^ _SALT) + _mix64_scalar((tag + 1) * _GOLDEN & _MASK) & _MASK)
     return key
 
 
-def _mix(word: int) -> int:
+def _mix64_scalar(word: int) -> int:
     """`mix64` of one word, which NumPy takes longer for."""
     word = (word ^ word >> 30) * _M1 & _MASK
     word = (word ^ word >> 27) * _M2 & _MASK
     return word ^ word >> 31
 
 
-def words_of(key: int, count: int) -> Words:
+def key_stream(key: int, count: int) -> UInt64Array:
     """The first words of a key's stream."""
     with np.errstate(over="ignore"):
         return mix64(np.uint64(key) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GOLDEN))
 
 
-def shuffled(count: int, seed: int) -> NDArray[np.int64]:
+def shuffled_range(count: int, seed: int) -> NDArray[np.int64]:
     """The numbers below ``count`` in random order: by random keys, ties (of 64 bits) by number."""
-    return np.argsort(words_of(key_of(seed, SHUFFLE), count), kind="stable")
+    return np.argsort(key_stream(key_of(seed, SHUFFLE), count), kind="stable")
 
 
-def permuted(numbers: NDArray[np.int64], size: int, key: int) -> NDArray[np.int64]:
+def permute(numbers: NDArray[np.int64], size: int, key: int) -> NDArray[np.int64]:
     """Where a permutation of the numbers below ``size`` takes some of them.
 
     A Feistel network over the next power of four, gone through again by what it takes beyond ``size`` (Black & Rogaway 2002,
@@ -63,7 +63,7 @@ def permuted(numbers: NDArray[np.int64], size: int, key: int) -> NDArray[np.int6
     """
     half = np.uint64((max(size - 1, 1).bit_length() + 1) // 2)
     mask = np.uint64((1 << int(half)) - 1)
-    keys = words_of(key, _ROUNDS)
+    keys = key_stream(key, _ROUNDS)
     out = _network(numbers.astype(np.uint64), half, mask, keys)
     beyond = np.flatnonzero(out >= np.uint64(size))
     while beyond.size:
@@ -72,7 +72,7 @@ def permuted(numbers: NDArray[np.int64], size: int, key: int) -> NDArray[np.int6
     return out.astype(np.int64)
 
 
-def _network(numbers: Words, half: np.uint64, mask: np.uint64, keys: Words) -> Words:
+def _network(numbers: UInt64Array, half: np.uint64, mask: np.uint64, keys: UInt64Array) -> UInt64Array:
     left, right = numbers >> half, numbers & mask
     for key in keys:
         left, right = right, left ^ (mix64(right ^ key) & mask)

@@ -22,37 +22,37 @@ NodeTypes = str | ArrayLike | None
 """One node type's name, or type ids int[m] for a mixed batch, or None where the edge types leave no choice."""
 
 
-def texts(values: ArrayLike) -> NDArray[Any] | None:
+def as_string_array(values: ArrayLike) -> NDArray[Any] | None:
     """``values`` as an array of strings, of any shape; None where they are not strings."""
-    given = np.asarray(values)
-    if given.dtype.kind == "U" and not isinstance(values, np.ndarray):
+    array = np.asarray(values)
+    if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
         return np.asarray(values, dtype=object)  # as they were: NumPy's own strings end before a NUL, and take numbers for text
-    if given.dtype.kind in "UT":
-        return given.astype(object)
-    return given if given.dtype.kind == "O" and any(isinstance(value, str) for value in given.reshape(-1)[:1]) else None
+    if array.dtype.kind in "UT":
+        return array.astype(object)
+    return array if array.dtype.kind == "O" and any(isinstance(value, str) for value in array.reshape(-1)[:1]) else None
 
 
-def named(what: str, given: NDArray[Any], schema: Schema) -> tuple[Ids, contract.Names]:
+def hash_names(argument: str, strings: NDArray[Any], schema: Schema) -> tuple[Ids, contract.StringColumn]:
     """The id of each of some strings, whoever is called so, and the strings as a column of bytes."""
-    if not schema.named:
+    if not schema.has_string_ids:
         raise InvalidRequest(
-            f"{what}: ids are whole numbers here, not strings such as {given.reshape(-1)[0]!r}; `ids: string` makes a space of those"
+            f"{argument}: ids are whole numbers here, not strings such as {strings.reshape(-1)[0]!r}; `ids: string` makes a space of those"
         )
-    held = contract.encoded(what, given.reshape(-1).tolist())
-    return contract.ids_of(*held, schema.salt), held
+    encoded = contract.encode_strings(argument, strings.reshape(-1).tolist())
+    return contract.hash_strings(*encoded, schema.salt), encoded
 
 
-def written(what: str, values: ArrayLike, schema: Schema) -> tuple[Ids, contract.Names | None]:
+def ids_and_names(argument: str, values: ArrayLike, schema: Schema) -> tuple[Ids, contract.StringColumn | None]:
     """Ids as a write has them, and the names where they were given by these."""
-    given = texts(values)
-    if given is None:
-        return arguments.ids(what, values), None
-    if given.ndim != 1:
-        raise InvalidRequest(f"{what}: expected one dimension, got an array of shape {list(given.shape)}")
-    return named(what, given, schema)
+    strings = as_string_array(values)
+    if strings is None:
+        return arguments.ids(argument, values), None
+    if strings.ndim != 1:
+        raise InvalidRequest(f"{argument}: expected one dimension, got an array of shape {list(strings.shape)}")
+    return hash_names(argument, strings, schema)
 
 
-class Named:
+class StringIdCalls:
     """The part of a graph that knows what its nodes are called."""
 
     _session: Session
@@ -101,18 +101,18 @@ class Named:
         """
         if missing not in ("fail", "none"):
             raise InvalidRequest(f"missing {missing!r}: expected 'fail' or 'none'")
-        given = texts(names)
-        if given is None:
+        strings = as_string_array(names)
+        if strings is None:
             if np.size(np.asarray(names)):
                 raise InvalidRequest(f"names: expected strings, not {np.asarray(names).dtype}")
             return np.zeros(np.shape(np.asarray(names)), np.int64)
-        found = self._of_names("names", given, ntype, version)
-        unknown = np.flatnonzero((found < 0) & (given.reshape(-1) != ""))
+        ids = self._ids_of_names("names", strings, ntype, version)
+        unknown = np.flatnonzero((ids < 0) & (strings.reshape(-1) != ""))
         if missing == "fail" and unknown.size:
-            at = int(unknown[0])
-            of = f"node of type {ntype!r}" if isinstance(ntype, str) else "node"
-            raise NotFound(f"names[{at}] = {given.reshape(-1)[at]!r}: no {of} of space {self.space!r} is called so ({len(unknown) - 1} more)")
-        return found.reshape(given.shape)
+            position = int(unknown[0])
+            description = f"node of type {ntype!r}" if isinstance(ntype, str) else "node"
+            raise NotFound(f"names[{position}] = {strings.reshape(-1)[position]!r}: no {description} of space {self.space!r} is called so ({len(unknown) - 1} more)")
+        return ids.reshape(strings.shape)
 
     def node_names(self, ids: ArrayLike, ntype: NodeTypes = None, *, version: int | None = None) -> NDArray[np.str_]:
         """What nodes are called, in a space with ``ids: string``.
@@ -144,48 +144,48 @@ class Named:
         >>> graph.node_names(near.nodes, "airport", version=near.version)  # doctest: +SKIP
         array([['LAX', 'JFK', 'SEA']], dtype='<U3')
         """
-        if not self.schema.named:
+        if not self.schema.has_string_ids:
             raise InvalidRequest(
                 f"ids of space {self.space!r} are whole numbers: nothing is called by a string; `ids: string` makes a space of those"
             )
         shape = np.shape(np.asarray(ids))
-        flat = arguments.ids("ids", np.asarray(ids).reshape(-1), least=-1)
-        unique, first, places = np.unique(flat, return_index=True, return_inverse=True)
+        flat = arguments.ids("ids", np.asarray(ids).reshape(-1), minimum=-1)
+        unique, first, inverse = np.unique(flat, return_index=True, return_inverse=True)
         kinds = self._kinds(ntype, flat)
         if not isinstance(kinds, list):  # a type for each: an id may be a node of several
-            pairs, first, places = np.unique(np.stack([flat, kinds], axis=1), axis=0, return_index=True, return_inverse=True)
+            pairs, first, inverse = np.unique(np.stack([flat, kinds], axis=1), axis=0, return_index=True, return_inverse=True)
             unique, kinds = pairs[:, 0], pairs[:, 1]
-        names = self._names_of(unique, kinds, version)
+        names = self._lookup_names(unique, kinds, version)
         unknown = np.flatnonzero((names == "") & (unique >= 0))
         if unknown.size:
-            at = int(first[unknown].min())
-            raise NotFound(f"ids[{at}] = {flat[at]}: no such node in space {self.space!r}; give the version that the ids are of")
-        return names[places.reshape(-1)].reshape(shape)
+            position = int(first[unknown].min())
+            raise NotFound(f"ids[{position}] = {flat[position]}: no such node in space {self.space!r}; give the version that the ids are of")
+        return names[inverse.reshape(-1)].reshape(shape)
 
-    def _names_of(self, ids: Ids, kinds: list[int] | Ids, version: int | None) -> NDArray[np.str_]:
+    def _lookup_names(self, ids: Ids, kinds: list[int] | Ids, version: int | None) -> NDArray[np.str_]:
         """The name of each node; "" where there is none."""
-        found = np.zeros(len(ids), "<U1")
+        names = np.zeros(len(ids), "<U1")
         for kind in kinds if isinstance(kinds, list) else np.unique(kinds[kinds >= 0]).tolist():
             rows = np.flatnonzero(ids >= 0 if isinstance(kinds, list) else (ids >= 0) & (kinds == kind))
-            told = contract.decoded(self._called(ids[rows], kind, version))
-            at = told != ""
-            twice = np.flatnonzero((found[rows] != "") & at & (found[rows] != told))
-            if twice.size:
-                row = int(twice[0])
-                raise InvalidRequest(f"ids: {ids[rows[row]]} is {found[rows[row]]!r} and, of another type, {told[row]!r}; say ntype")
-            if told.dtype.itemsize > found.dtype.itemsize:
-                found = found.astype(told.dtype)
-            found[rows[at]] = told[at]
-        return found
+            decoded = contract.decode_strings(self._name_column(ids[rows], kind, version))
+            has_name = decoded != ""
+            conflicts = np.flatnonzero((names[rows] != "") & has_name & (names[rows] != decoded))
+            if conflicts.size:
+                row = int(conflicts[0])
+                raise InvalidRequest(f"ids: {ids[rows[row]]} is {names[rows[row]]!r} and, of another type, {decoded[row]!r}; say ntype")
+            if decoded.dtype.itemsize > names.dtype.itemsize:
+                names = names.astype(decoded.dtype)
+            names[rows[has_name]] = decoded[has_name]
+        return names
 
-    def _called(self, ids: Ids, kind: int, version: int | None) -> contract.Names:
+    def _name_column(self, ids: Ids, kind: int, version: int | None) -> contract.StringColumn:
         """The column of names of some nodes of one type; empty where there is no such node."""
-        head = wire.NodeFeaturesRequest(space=self.space, version=self._version(version), type_id=kind, names=[contract.COLUMN])
+        head = wire.NodeFeaturesRequest(space=self.space, version=self._version(version), type_id=kind, names=[contract.ID_COLUMN])
         owner = self.schema.node_types[kind]
-        asked = columns.Wanted(method="node_features", head=head, section="nodes", owner=owner, names=[contract.COLUMN])
-        found = columns.read(self._session, asked, ids)[contract.COLUMN]
-        assert isinstance(found, tuple)
-        return found
+        request = columns.ColumnRequest(method="node_features", head=head, section="nodes", owner=owner, names=[contract.ID_COLUMN])
+        column = columns.read_columns(self._session, request, ids)[contract.ID_COLUMN]
+        assert isinstance(column, tuple)
+        return column
 
     def _kinds(self, ntype: NodeTypes, rows: NDArray[Any]) -> list[int] | Ids:
         """Ids of the types that nodes may be of, or of each node's."""
@@ -193,49 +193,49 @@ class Named:
             return [self.schema.node_type_id(ntype)]
         if ntype is None:
             return list(range(len(self.schema.node_types)))
-        kinds = arguments.ids("ntype", np.asarray(ntype).reshape(-1), least=-1)
-        arguments.same_length("ntype", kinds, len(rows))
+        kinds = arguments.ids("ntype", np.asarray(ntype).reshape(-1), minimum=-1)
+        arguments.require_length("ntype", kinds, len(rows))
         return kinds
 
-    def _of_names(self, what: str, given: NDArray[Any], ntype: NodeTypes | list[int], version: int | None) -> Ids:
+    def _ids_of_names(self, argument: str, strings: NDArray[Any], ntype: NodeTypes | list[int], version: int | None) -> Ids:
         """int64[n]: the ids of names, flat; -1 where no node is called so."""
-        flat = given.reshape(-1)
+        flat = strings.reshape(-1)
         out = np.full(len(flat), -1, np.int64)
-        there = np.flatnonzero(flat != "")
-        if not there.size:
+        non_empty = np.flatnonzero(flat != "")
+        if not non_empty.size:
             return out
-        ids, held = named(what, flat[there], self.schema)
+        ids, encoded = hash_names(argument, flat[non_empty], self.schema)
         kinds = ntype if isinstance(ntype, list) else self._kinds(ntype, flat)
-        known = np.zeros(len(there), np.bool_)
+        exists = np.zeros(len(non_empty), np.bool_)
         for kind in kinds if isinstance(kinds, list) else np.unique(kinds[kinds >= 0]).tolist():
-            same = contract.same(self._called(ids, kind, version), held)
-            known |= same if isinstance(kinds, list) else same & (kinds[there] == kind)
-        out[there[known]] = ids[known]
+            matches = contract.equal_mask(self._name_column(ids, kind, version), encoded)
+            exists |= matches if isinstance(kinds, list) else matches & (kinds[non_empty] == kind)
+        out[non_empty[exists]] = ids[exists]
         return out
 
-    def _ids(self, what: str, nodes: ArrayLike, ntype: NodeTypes | list[int], version: int | None) -> Ids:
+    def _ids(self, argument: str, nodes: ArrayLike, ntype: NodeTypes | list[int], version: int | None) -> Ids:
         """Nodes as int64[n], -1 among them; names as ids, where no node is called so -1."""
-        given = texts(nodes)
-        if given is None:
-            return arguments.ids(what, nodes, least=-1)
-        if given.ndim != 1:
-            raise InvalidRequest(f"{what}: expected one dimension, got an array of shape {list(given.shape)}")
-        return self._of_names(what, given, ntype, version)
+        strings = as_string_array(nodes)
+        if strings is None:
+            return arguments.ids(argument, nodes, minimum=-1)
+        if strings.ndim != 1:
+            raise InvalidRequest(f"{argument}: expected one dimension, got an array of shape {list(strings.shape)}")
+        return self._ids_of_names(argument, strings, ntype, version)
 
-    def _there(self, what: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None) -> Ids:
+    def _require_ids(self, argument: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None) -> Ids:
         """Nodes as int64[n]; a name that no node has is refused."""
-        given = texts(nodes)
-        return arguments.ids(what, nodes) if given is None else self.node_ids(given, ntype, version=version)
+        strings = as_string_array(nodes)
+        return arguments.ids(argument, nodes) if strings is None else self.node_ids(strings, ntype, version=version)
 
-    def _as_ids(self, what: str, nodes: ArrayLike, ntype: NodeTypes | list[int], version: int | None) -> ArrayLike:
+    def _as_ids(self, argument: str, nodes: ArrayLike, ntype: NodeTypes | list[int], version: int | None) -> ArrayLike:
         """Nodes of any shape: names as ids, all else as it is."""
-        given = texts(nodes)
-        return nodes if given is None else self._of_names(what, given, ntype, version).reshape(given.shape)
+        strings = as_string_array(nodes)
+        return nodes if strings is None else self._ids_of_names(argument, strings, ntype, version).reshape(strings.shape)
 
-    def _pairs(self, pairs: ArrayLike, types: NodeTypes | list[int], edge_types: Sequence[int], version: int | None) -> ArrayLike:
+    def _resolve_pairs(self, pairs: ArrayLike, types: NodeTypes | list[int], edge_types: Sequence[int], version: int | None) -> ArrayLike:
         """Sources, or pairs, by id: where edges say of which types sources are, their names are of those."""
-        near = sorted({self.schema.node_type_id(self.schema.edge_types[edge].src_type) for edge in edge_types}) or types
-        if np.ndim(pairs) != 2 or not self.schema.named:
-            return self._as_ids("pairs", pairs, near, version)
-        ends = [self._as_ids("pairs", np.asarray(pairs)[:, at], kinds, version) for at, kinds in enumerate((near, types))]
+        source_types = sorted({self.schema.node_type_id(self.schema.edge_types[edge].src_type) for edge in edge_types}) or types
+        if np.ndim(pairs) != 2 or not self.schema.has_string_ids:
+            return self._as_ids("pairs", pairs, source_types, version)
+        ends = [self._as_ids("pairs", np.asarray(pairs)[:, column], kinds, version) for column, kinds in enumerate((source_types, types))]
         return np.stack([np.asarray(end) for end in ends], axis=1)

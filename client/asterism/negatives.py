@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism import answers, arguments
-from asterism.hgt import Budgeted
+from asterism.hgt import HgtCalls
 from asterism.names import NodeTypes
 from asterism.records import NodeRows
-from asterism.sampling import BY_ARRAY, Names
+from asterism.sampling import TYPE_PER_NODE, Names
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
 
-class Negatives(Budgeted):
+class NegativeCalls(HgtCalls):
     """The part of a graph that contrasts are drawn from."""
 
     def sample_nodes_like(
@@ -74,7 +74,7 @@ class Negatives(Budgeted):
         """
         if unknown not in ("error", "none"):
             raise InvalidRequest(f"unknown {unknown!r}: expected 'error' or 'none'")
-        node_type, arrays = self._of_types("src", src, ntype, version)
+        node_type, arrays = self._type_sections("src", src, ntype, version)
         head = wire.SampleNodesLikeRequest(
             space=self.space,
             version=self._version(version),
@@ -87,7 +87,7 @@ class Negatives(Budgeted):
             weight=weight,
             where=where,
         )
-        return self._sampled("sample_nodes_like", answers.nodes_like, head, arrays)
+        return self._call("sample_nodes_like", answers.nodes_like, head, arrays)
 
     def sample_negatives(
         self,
@@ -99,7 +99,7 @@ class Negatives(Budgeted):
         weight: str = "",
         where: str = "",
         shared: bool = False,
-        exclude: arguments.Excluded = None,
+        exclude: arguments.Exclusions = None,
         exclude_edges: Names = None,
         probabilities: bool = False,
         seed: int | None = None,
@@ -157,10 +157,10 @@ class Negatives(Budgeted):
         """
         types = [self._session.node_type(self.space, name)[0] for name in arguments.type_names("ntype", ntype)]
         edge_types = [self._session.edge_type(self.space, name)[0] for name in arguments.type_names("exclude_edges", exclude_edges)]
-        given = self._pairs(pairs, types or None, edge_types, version)
-        arrays = arguments.left_out(given, self._left_out(exclude, types or None, version), shared=shared)
+        pair_ids = self._resolve_pairs(pairs, types or None, edge_types, version)
+        arrays = arguments.exclusion_sections(pair_ids, self._resolve_exclusions(exclude, types or None, version), shared=shared)
         if edge_types:
-            arrays["sources"] = arguments.sources(given)
+            arrays["sources"] = arguments.pair_sources(pair_ids)
         head = wire.SampleNegativesRequest(
             space=self.space,
             version=self._version(version),
@@ -174,15 +174,15 @@ class Negatives(Budgeted):
             where=where,
             joined_by=edge_types,
         )
-        return self._sampled("sample_negatives", answers.negatives, head, arrays)
+        return self._call("sample_negatives", answers.negatives, head, arrays)
 
-    def _of_types(self, what: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None) -> tuple[int, dict[str, NDArray[Any]]]:
+    def _type_sections(self, argument: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None) -> tuple[int, dict[str, NDArray[Any]]]:
         """A request's node type and sections: of whom the types count."""
-        ids = self._ids(what, nodes, ntype, version)
+        ids = self._ids(argument, nodes, ntype, version)
         if isinstance(ntype, str):
             return self._session.node_type(self.space, ntype)[0], {"nodes": ids}
         if ntype is not None:
-            return BY_ARRAY, {"nodes": ids, "types": self._types(ntype, ids)}
+            return TYPE_PER_NODE, {"nodes": ids, "types": self._types(ntype, ids)}
         if self.schema.ids != "global":
             raise InvalidRequest("ids of this space are per type, so that an id alone has no type; say ntype, one or per node")
-        return BY_ARRAY, {"nodes": ids}
+        return TYPE_PER_NODE, {"nodes": ids}

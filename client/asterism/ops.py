@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism import mixing, tensors
-from asterism.arrays import Ids, Ragged2, Types, Values
+from asterism.arrays import Ids, RaggedColumn, Types, Values
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -96,16 +96,16 @@ def pair_places(
         raise InvalidRequest(f"window {left} and {right}: expected 0 or more places on each side")
     steps = walks.shape[1]
     offsets = np.concatenate([-np.arange(1, left + 1), np.arange(1, right + 1)]).astype(np.int64)
-    place = np.arange(steps)[:, None] + offsets
-    centres, turns = np.nonzero((place >= 0) & (place < steps))
-    there = walks >= 0
-    rows, windows = np.nonzero(there[:, centres] & there[:, place[centres, turns]])
-    pairs = np.stack([centres, place[centres, turns]], axis=1)[windows] + (rows * steps)[:, None]
-    kept = _allowed(walks, types, list(excluded), within)
-    if kept is not None:
-        known = np.asarray(types, np.int64).reshape(-1)[pairs]
-        pairs = pairs[kept[known[:, 0], known[:, 1]]]
-    return np.asarray(pairs if seed is None else pairs[mixing.shuffled(len(pairs), seed)])
+    neighbor = np.arange(steps)[:, None] + offsets
+    centres, offset_index = np.nonzero((neighbor >= 0) & (neighbor < steps))
+    present = walks >= 0
+    rows, windows = np.nonzero(present[:, centres] & present[:, neighbor[centres, offset_index]])
+    pairs = np.stack([centres, neighbor[centres, offset_index]], axis=1)[windows] + (rows * steps)[:, None]
+    allowed = _allowed(walks, types, list(excluded), within)
+    if allowed is not None:
+        node_types = np.asarray(types, np.int64).reshape(-1)[pairs]
+        pairs = pairs[allowed[node_types[:, 0], node_types[:, 1]]]
+    return np.asarray(pairs if seed is None else pairs[mixing.shuffled_range(len(pairs), seed)])
 
 
 def _allowed(walks: Ids, types: ArrayLike | None, excluded: Sequence[tuple[int, int]], within: Iterable[int] | None) -> NDArray[np.bool_] | None:
@@ -114,18 +114,18 @@ def _allowed(walks: Ids, types: ArrayLike | None, excluded: Sequence[tuple[int, 
         return None
     if types is None:
         raise InvalidRequest("excluded and within need the types of the walks' nodes; give types=walk_types(...)")
-    known = np.asarray(types, np.int64)
-    if known.shape != walks.shape or (known.size and known.min() < -1):
-        raise InvalidRequest(f"types has shape {list(known.shape)}, walks {list(walks.shape)}: expected a type for each node, or -1")
+    type_array = np.asarray(types, np.int64)
+    if type_array.shape != walks.shape or (type_array.size and type_array.min() < -1):
+        raise InvalidRequest(f"types has shape {list(type_array.shape)}, walks {list(walks.shape)}: expected a type for each node, or -1")
     chosen = None if within is None else list(within)
-    size = max(int(known.max(initial=-1)), *(max(pair) for pair in excluded or [(-1, -1)]), *(chosen or [-1])) + 1
-    kept = np.ones((size + 1, size + 1), np.bool_)
+    size = max(int(type_array.max(initial=-1)), *(max(pair) for pair in excluded or [(-1, -1)]), *(chosen or [-1])) + 1
+    allowed = np.ones((size + 1, size + 1), np.bool_)
     if chosen is not None:
         others = np.setdiff1d(np.arange(size + 1), chosen)
-        kept[others], kept[:, others] = False, False
-    for centre, near in excluded:
-        kept[centre, near] = False
-    return kept
+        allowed[others], allowed[:, others] = False, False
+    for centre, context in excluded:
+        allowed[centre, context] = False
+    return allowed
 
 
 def walk_types(walks: WalkSample, schema: Schema, *, direction: str = "out") -> Types:
@@ -144,9 +144,9 @@ def walk_types(walks: WalkSample, schema: Schema, *, direction: str = "out") -> 
     int32[m, length + 1]
         -1 where there is no node, and for the start of a walk that has never left it: no edge says what it is.
     """
-    near, far = ("src_type", "dst_type") if direction == "out" else ("dst_type", "src_type")
-    starts = np.array([*(schema.node_type_id(getattr(edge, near)) for edge in schema.edge_types), -1], np.int32)
-    ends = np.array([*(schema.node_type_id(getattr(edge, far)) for edge in schema.edge_types), -1], np.int32)
+    start_field, end_field = ("src_type", "dst_type") if direction == "out" else ("dst_type", "src_type")
+    starts = np.array([*(schema.node_type_id(getattr(edge, start_field)) for edge in schema.edge_types), -1], np.int32)
+    ends = np.array([*(schema.node_type_id(getattr(edge, end_field)) for edge in schema.edge_types), -1], np.int32)
     out = np.full(walks.nodes.shape, -1, np.int32)
     if walks.types.shape[1]:
         # Before the first edge there are only restarts: it leaves from the start.
@@ -180,7 +180,7 @@ def inflate_idx(idx: ArrayLike) -> NDArray[np.int64]:
     return out
 
 
-def ragged_gather(column: Ragged2, rows: ArrayLike) -> Ragged2:
+def ragged_gather(column: RaggedColumn, rows: ArrayLike) -> RaggedColumn:
     """The given rows of a ragged column, in that order.
 
     Parameters
@@ -193,12 +193,12 @@ def ragged_gather(column: Ragged2, rows: ArrayLike) -> Ragged2:
     (indptr int64[m + 1], values)
     """
     indptr, values = column
-    wanted = np.asarray(rows, np.int64)
-    _check_positions("rows", wanted, len(indptr) - 1)
-    lengths = np.diff(indptr)[wanted]
-    out = np.zeros(len(wanted) + 1, np.int64)
+    selected = np.asarray(rows, np.int64)
+    _check_positions("rows", selected, len(indptr) - 1)
+    lengths = np.diff(indptr)[selected]
+    out = np.zeros(len(selected) + 1, np.int64)
     np.cumsum(lengths, out=out[1:])
-    return out, values[np.repeat(indptr[:-1][wanted] - out[:-1], lengths) + np.arange(out[-1])]
+    return out, values[np.repeat(indptr[:-1][selected] - out[:-1], lengths) + np.arange(out[-1])]
 
 
 def sparse_gather(rows: ArrayLike, indices: ArrayLike, values: ArrayLike, shape: Sequence[int]) -> tuple[Ids, Values, tuple[int, ...]]:
@@ -226,36 +226,36 @@ def sparse_gather(rows: ArrayLike, indices: ArrayLike, values: ArrayLike, shape:
     (array([[0, 2],
            [1, 2]]), array([8, 8]), (2, 4))
     """
-    at, held, wanted = np.asarray(indices, np.int64), np.asarray(values), np.asarray(rows, np.int64)
-    if at.ndim != 2 or at.shape != (len(held), len(shape)) or not len(shape):
-        raise InvalidRequest(f"indices {list(at.shape)}, values {list(held.shape)}, shape {list(shape)}: expected [k, d], [k] and d numbers")
+    coordinates, data, selected = np.asarray(indices, np.int64), np.asarray(values), np.asarray(rows, np.int64)
+    if coordinates.ndim != 2 or coordinates.shape != (len(data), len(shape)) or not len(shape):
+        raise InvalidRequest(f"indices {list(coordinates.shape)}, values {list(data.shape)}, shape {list(shape)}: expected [k, d], [k] and d numbers")
     for dimension, extent in enumerate(shape):
-        _check_positions(f"indices[:, {dimension}]", at[:, dimension], extent)
-    _check_positions("rows", wanted, shape[0])
-    order = np.argsort(at[:, 0], kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(at[:, 0], minlength=shape[0]))]).astype(np.int64)
-    picked, places = ragged_gather((indptr, order), wanted)
-    out = at[places]
-    out[:, 0] = np.repeat(np.arange(len(wanted)), np.diff(picked))
-    return out, held[places], (len(wanted), *shape[1:])
+        _check_positions(f"indices[:, {dimension}]", coordinates[:, dimension], extent)
+    _check_positions("rows", selected, shape[0])
+    order = np.argsort(coordinates[:, 0], kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(coordinates[:, 0], minlength=shape[0]))]).astype(np.int64)
+    picked, positions = ragged_gather((indptr, order), selected)
+    out = coordinates[positions]
+    out[:, 0] = np.repeat(np.arange(len(selected)), np.diff(picked))
+    return out, data[positions], (len(selected), *shape[1:])
 
 
 def gather(params: Any, indices: Any) -> Any:
     """``params[indices]``: the rows that messages start from; int64 indices [m], rows [m, ...]."""
     if tensors.is_tensor(params):
         return tensors.gather(params, indices)
-    rows, wanted = np.asarray(params), np.asarray(indices, np.int64)
-    _check_positions("indices", wanted, len(rows))
-    return rows[wanted]
+    rows, selected = np.asarray(params), np.asarray(indices, np.int64)
+    _check_positions("indices", selected, len(rows))
+    return rows[selected]
 
 
 def scatter_add(updates: Any, indices: Any, size: int) -> Any:
     """Sums of the updates that go to each of ``size`` places; [size, ...], 0 where none goes."""
     if tensors.is_tensor(updates):
         return tensors.scatter_add(updates, indices, size)
-    values, where = _updates(updates, indices, size)
+    values, targets = _updates(updates, indices, size)
     out = np.zeros((size, *values.shape[1:]), values.dtype)
-    np.add.at(out, where, values)
+    np.add.at(out, targets, values)
     return out
 
 
@@ -263,9 +263,9 @@ def scatter_mean(updates: Any, indices: Any, size: int) -> Any:
     """Means of the updates that go to each of ``size`` places; [size, ...], 0 where none goes."""
     if tensors.is_tensor(updates):
         return tensors.scatter_mean(updates, indices, size)
-    values, where = _updates(updates, indices, size)
-    counts = np.bincount(where, minlength=size).reshape(size, *([1] * (values.ndim - 1)))
-    sums = scatter_add(values, where, size)
+    values, targets = _updates(updates, indices, size)
+    counts = np.bincount(targets, minlength=size).reshape(size, *([1] * (values.ndim - 1)))
+    sums = scatter_add(values, targets, size)
     return np.asarray(sums / np.maximum(counts, 1).astype(values.dtype if values.dtype.kind == "f" else np.float64))
 
 
@@ -273,11 +273,11 @@ def scatter_max(updates: Any, indices: Any, size: int, *, empty: float = -1e9) -
     """The largest of the updates that go to each of ``size`` places; [size, ...], ``empty`` where none goes."""
     if tensors.is_tensor(updates):
         return tensors.scatter_max(updates, indices, size, empty=empty)
-    values, where = _updates(updates, indices, size)
+    values, targets = _updates(updates, indices, size)
     out = np.full((size, *values.shape[1:]), empty, values.dtype)
-    here = np.unique(where)
-    out[here] = -np.inf if values.dtype.kind == "f" else np.iinfo(values.dtype).min
-    np.maximum.at(out, where, values)
+    occupied = np.unique(targets)
+    out[occupied] = -np.inf if values.dtype.kind == "f" else np.iinfo(values.dtype).min
+    np.maximum.at(out, targets, values)
     return out
 
 
@@ -285,20 +285,20 @@ def scatter_softmax(updates: Any, indices: Any, size: int) -> Any:
     """Softmax of the updates among those that go to the same place; [m, ...]."""
     if tensors.is_tensor(updates):
         return tensors.scatter_softmax(updates, indices, size)
-    values, where = _updates(updates, indices, size)
-    risen = np.exp(values - scatter_max(values, where, size)[where])
-    total = np.asarray(scatter_add(risen, where, size))
-    return np.asarray(risen / total[where])
+    values, targets = _updates(updates, indices, size)
+    exponentials = np.exp(values - scatter_max(values, targets, size)[targets])
+    total = np.asarray(scatter_add(exponentials, targets, size))
+    return np.asarray(exponentials / total[targets])
 
 
 def _updates(updates: ArrayLike, indices: ArrayLike, size: int) -> tuple[NDArray[Any], Ids]:
-    values, where = np.asarray(updates), np.asarray(indices, np.int64)
+    values, targets = np.asarray(updates), np.asarray(indices, np.int64)
     if size < 0:
         raise InvalidRequest(f"size {size}: expected 0 or more")
-    if where.ndim != 1 or values.ndim < 1 or len(values) != len(where):
-        raise InvalidRequest(f"updates {list(values.shape)} and indices {list(where.shape)}: expected one index per update")
-    _check_positions("indices", where, size)
-    return values, where
+    if targets.ndim != 1 or values.ndim < 1 or len(values) != len(targets):
+        raise InvalidRequest(f"updates {list(values.shape)} and indices {list(targets.shape)}: expected one index per update")
+    _check_positions("indices", targets, size)
+    return values, targets
 
 
 def _check_positions(name: str, positions: Ids, size: int | None) -> None:
@@ -306,5 +306,5 @@ def _check_positions(name: str, positions: Ids, size: int | None) -> None:
         raise InvalidRequest(f"{name} has shape {list(positions.shape)}; expected one dimension")
     bad = positions < 0 if size is None else (positions < 0) | (positions >= size)
     if bad.any():
-        at = int(np.argmax(bad))
-        raise InvalidRequest(f"{name}[{at}] = {positions[at]}: expected 0 or more" + ("" if size is None else f", and less than {size}"))
+        position = int(np.argmax(bad))
+        raise InvalidRequest(f"{name}[{position}] = {positions[position]}: expected 0 or more" + ("" if size is None else f", and less than {size}"))

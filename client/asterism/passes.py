@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asterism import arguments, mixing, ops
-from asterism.labels import Labelled
-from asterism.metapaths import Metapath, type_pairs_of
-from asterism.reading import Reader
+from asterism.labels import GraphLabelCalls
+from asterism.metapaths import Metapath, parse_type_pairs
+from asterism.reading import NeighborCalls
 from asterism.records import Ids, PairBatch, Types, WalkSample
 from asterism.visits import EdgePasses, NodePasses
 from asterism_proto.errors import InvalidRequest
 
-NEGATIVES_AT_ONCE = 1 << 22
+NEGATIVES_PER_REQUEST = 1 << 22
 """Nodes of one request for negatives."""
-NOT_SAID: Mapping[str, ArrayLike] = MappingProxyType({})
+UNSET: Mapping[str, ArrayLike] = MappingProxyType({})
 
 
 class PairPasses:
@@ -31,7 +31,7 @@ class PairPasses:
 
     def __init__(
         self,
-        reader: Reader,
+        reader: NeighborCalls,
         metapaths: Sequence[Metapath],
         *,
         walk_length: int,
@@ -54,10 +54,10 @@ class PairPasses:
             raise InvalidRequest("no metapath to walk; name at least one")
         schema = reader.schema
         self._reader, self._metapaths = reader, tuple(metapaths)
-        self._length, self._walks = arguments.count("walk_length", walk_length, least=1), arguments.count("walks", walks, least=1)
-        self._window, self._negatives = arguments.count("window", window, least=1), arguments.count("negatives", negatives)
+        self._length, self._walks = arguments.count("walk_length", walk_length, minimum=1), arguments.count("walks", walks, minimum=1)
+        self._window, self._negatives = arguments.count("window", window, minimum=1), arguments.count("negatives", negatives)
         self._first_step, self._weighted, self._weight, self._where = first_step, weighted, weight, where
-        self._excluded = [(schema.node_type_id(a), schema.node_type_id(b)) for a, b in type_pairs_of(schema, excluded)]
+        self._excluded = [(schema.node_type_id(a), schema.node_type_id(b)) for a, b in parse_type_pairs(schema, excluded)]
         self._within = sorted({schema.node_type_id(name) for path in metapaths for name in path.node_types})
         self.seed = seed
         self._starts: dict[str, NodePasses] = {}
@@ -78,17 +78,17 @@ class PairPasses:
     def __iter__(self) -> Iterator[PairBatch]:
         while any(starts.cursor.left for starts in self._starts.values()):
             path = self._metapaths[self._turn % len(self._metapaths)]
-            at, self._turn = self._turn % len(self._metapaths), self._turn + 1
+            index, self._turn = self._turn % len(self._metapaths), self._turn + 1
             if self._starts[path.start].cursor.left:
-                yield self._batch(at, path)
+                yield self._batch(index, path)
         for starts in self._starts.values():
             starts.cursor.next_epoch()
         self._turn = 0
 
-    def _batch(self, at: int, path: Metapath) -> PairBatch:
+    def _batch(self, index: int, path: Metapath) -> PairBatch:
         starts = self._starts[path.start]
         # The place is this batch's alone, whatever the ranks: so are the streams of its draws.
-        tags = (starts.epoch, at, starts.cursor.next_place())
+        tags = (starts.epoch, index, starts.cursor.next_place())
         walks = self._reader.random_walk(
             starts.next_batch(),
             path,
@@ -103,7 +103,7 @@ class PairPasses:
             version=self.version,
         )
         types = ops.walk_types(walks, self._reader.schema)
-        places = ops.pair_places(
+        positions = ops.pair_places(
             walks.nodes,
             self._window,
             self._window,
@@ -112,29 +112,29 @@ class PairPasses:
             within=self._within,
             seed=mixing.key_of(self.seed, mixing.SHUFFLE, *tags),
         )
-        of_pairs = types.reshape(-1)[places]
+        pair_types = types.reshape(-1)[positions]
         return PairBatch(
-            pairs=walks.nodes.reshape(-1)[places],
-            types=of_pairs,
-            negatives=self._drawn(of_pairs[:, 1], tags, walks) if self._negatives else None,
+            pairs=walks.nodes.reshape(-1)[positions],
+            types=pair_types,
+            negatives=self._sample_negatives(pair_types[:, 1], tags, walks) if self._negatives else None,
             walks=walks,
             metapath=path.text,
             epoch=tags[0],
             version=walks.version,
         )
 
-    def _drawn(self, types: Types, tags: tuple[int, ...], walks: WalkSample) -> Ids:
+    def _sample_negatives(self, types: Types, tags: tuple[int, ...], walks: WalkSample) -> Ids:
         """Negatives of each pair: nodes of these types by weight."""
         out = np.empty((len(types), self._negatives), np.int64)
-        rows = max(NEGATIVES_AT_ONCE // self._negatives, 1)
+        rows = max(NEGATIVES_PER_REQUEST // self._negatives, 1)
         for type_id in np.unique(types).tolist():
-            mine = np.flatnonzero(types == type_id)
+            matching = np.flatnonzero(types == type_id)
             name = self._reader.schema.node_types[type_id].name
-            for turn, first in enumerate(range(0, len(mine), rows)):
-                some = mine[first : first + rows]
-                key = mixing.key_of(self.seed, mixing.NEGATIVE, *tags, type_id, turn)
-                drawn = self._reader.sample_nodes(len(some) * self._negatives, name, seed=key, version=walks.version)
-                out[some] = drawn.nodes.reshape(len(some), self._negatives)
+            for chunk_index, first in enumerate(range(0, len(matching), rows)):
+                chunk = matching[first : first + rows]
+                key = mixing.key_of(self.seed, mixing.NEGATIVE, *tags, type_id, chunk_index)
+                sample = self._reader.sample_nodes(len(chunk) * self._negatives, name, seed=key, version=walks.version)
+                out[chunk] = sample.nodes.reshape(len(chunk), self._negatives)
         return out
 
     def state_dict(self) -> dict[str, Any]:
@@ -155,20 +155,20 @@ class PairPasses:
 
     def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
         """Take this rank's share of what passes of another number of ranks left of their epoch: of every one's state."""
-        known = list(states)
-        for state in known:
+        rank_states = list(states)
+        for state in rank_states:
             self._check(state)
         for name, starts in self._starts.items():
-            starts.reshard([state["starts"][name] for state in known])
-        self.seed, self._turn = known[0]["seed"], 0
+            starts.reshard([state["starts"][name] for state in rank_states])
+        self.seed, self._turn = rank_states[0]["seed"], 0
 
     def _check(self, state: Mapping[str, Any]) -> None:
-        mine = [path.text for path in self._metapaths]
-        if state["metapaths"] != mine:
-            raise InvalidRequest(f"the state is of metapaths {state['metapaths']}, these are {mine}; go on with the same ones")
+        metapaths = [path.text for path in self._metapaths]
+        if state["metapaths"] != metapaths:
+            raise InvalidRequest(f"the state is of metapaths {state['metapaths']}, these are {metapaths}; go on with the same ones")
 
 
-class Passes(Labelled):
+class EpochCalls(GraphLabelCalls):
     """The part of a graph that whole epochs are read through."""
 
     def node_batches(
@@ -209,7 +209,7 @@ class Passes(Labelled):
         >>> for nodes in graph.node_batches("paper", 1024, seed=1):  # doctest: +SKIP
         ...     infer(graph.sample_subgraph(nodes, [15, 10], "cites"))
         """
-        return NodePasses(self, ntype, batch_size=batch_size, seed=shared_seed(seed, world), rank=rank, world=world, version=version, among=among)
+        return NodePasses(self, ntype, batch_size=batch_size, seed=require_shared_seed(seed, world), rank=rank, world=world, version=version, among=among)
 
     def edge_batches(
         self,
@@ -255,7 +255,7 @@ class Passes(Labelled):
             batch_size=batch_size,
             weight=weight,
             where=where,
-            seed=shared_seed(seed, world),
+            seed=require_shared_seed(seed, world),
             rank=rank,
             world=world,
             version=version,
@@ -275,7 +275,7 @@ class Passes(Labelled):
         where: str = "",
         negatives: int = 0,
         excluded: str = "",
-        starts: Mapping[str, ArrayLike] = NOT_SAID,
+        starts: Mapping[str, ArrayLike] = UNSET,
         seed: int | None = None,
         rank: int = 0,
         world: int = 1,
@@ -329,7 +329,7 @@ class Passes(Labelled):
             where=where,
             negatives=negatives,
             excluded=excluded,
-            seed=shared_seed(seed, world),
+            seed=require_shared_seed(seed, world),
             rank=rank,
             world=world,
             version=version,
@@ -337,7 +337,7 @@ class Passes(Labelled):
         )
 
 
-def shared_seed(seed: int | None, world: int) -> int:
+def require_shared_seed(seed: int | None, world: int) -> int:
     """The seed of an order, which ranks must have in common."""
     if seed is None and world > 1:
         raise InvalidRequest(f"a share of {world} without a seed: each would visit nodes in an order of its own; give all ranks the same seed")

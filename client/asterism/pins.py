@@ -21,7 +21,7 @@ from asterism_proto.v1 import metad_pb2 as meta
 if TYPE_CHECKING:
     from asterism.graph import Graph
 
-TERM_S = 60.0
+DEFAULT_TERM_S = 60.0
 _RELEASE_S = 5.0
 
 
@@ -36,16 +36,16 @@ class Lease:
         Carries the renewals.
     pin : PinInfo
         As metad granted it.
-    granted : float
+    granted_at : float
         When it was asked for, on the monotonic clock: metad counts from later, so that this side's end comes first.
     """
 
-    def __init__(self, session: Session, pin: PinInfo, granted: float) -> None:
+    def __init__(self, session: Session, pin: PinInfo, granted_at: float) -> None:
         self._session = session
         self.pin = pin
-        self._until = granted + pin.term_s
+        self._expires_at = granted_at + pin.term_s
         self._pid = os.getpid()
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._lost: AsterismError | None = None
         self._cause = "no answer yet"
         self._thread = threading.Thread(target=self._run, name=f"pin-{pin.pin_id}", daemon=True)
@@ -62,13 +62,13 @@ class Lease:
         Stale
             Where it could not be renewed for a whole term: the version may be gone.
         """
-        if self._pid != os.getpid() or self._over.is_set():
+        if self._pid != os.getpid() or self._stopped.is_set():
             return
         if self._lost is not None:
             raise NotFound(
                 f"version {self.pin.version} of space {self.pin.space!r} is not pinned any more: {self._lost.message}; leave the block and pin anew"
             )
-        late = time.monotonic() - self._until
+        late = time.monotonic() - self._expires_at
         if late > 0:
             raise Stale(
                 f"version {self.pin.version} of space {self.pin.space!r} may be gone: pin {self.pin.pin_id}, of {self.pin.term_s:g} s, was over "
@@ -77,7 +77,7 @@ class Lease:
 
     def stop(self) -> None:
         """Renew no more."""
-        self._over.set()
+        self._stopped.set()
 
     def release(self) -> None:
         """End the lease, where it is this process's. What can not be said ends with its term."""
@@ -89,8 +89,8 @@ class Lease:
 
     def _run(self) -> None:
         pause = self.pin.term_s / 3
-        while not self._over.wait(pause):
-            asked = time.monotonic()
+        while not self._stopped.wait(pause):
+            requested_at = time.monotonic()
             try:
                 self._session.transport.call(
                     CATALOG["renew_pin"], meta.PinRequest(pin_id=self.pin.pin_id), min(self.pin.term_s / 3, self._session.timeout_s)
@@ -101,17 +101,17 @@ class Lease:
             except AsterismError as error:
                 self._cause, pause = error.message, self.pin.term_s / 20
                 continue
-            self._until, pause = asked + self.pin.term_s, self.pin.term_s / 3
+            self._expires_at, pause = requested_at + self.pin.term_s, self.pin.term_s / 3
 
 
-class Pinned:
+class PinnedVersion:
     """A version that is held while a block runs: what ``graph.pin()`` gives. Good for one block."""
 
-    def __init__(self, session: Session, space: str, held: Callable[[Lease], Graph], *, version: int, term_s: float, owner: str | None) -> None:
+    def __init__(self, session: Session, space: str, make_graph: Callable[[Lease], Graph], *, version: int, term_s: float, owner: str | None) -> None:
         if not 0 < term_s < float("inf"):
             raise InvalidRequest(f"term_s {term_s!r}: expected a number of seconds above 0")
         texts.check("owner", owner)
-        self._session, self._space, self._held = session, space, held
+        self._session, self._space, self._make_graph = session, space, make_graph
         self._version, self._term_s = version, term_s
         self._owner = f"{socket.gethostname()} pid {os.getpid()}" if owner is None else owner
         self._lease: Lease | None = None
@@ -119,11 +119,11 @@ class Pinned:
     def __enter__(self) -> Graph:
         if self._lease is not None:
             raise InvalidRequest("this pin has had its block; ask for another one with graph.pin()")
-        asked = time.monotonic()
+        requested_at = time.monotonic()
         request = meta.PinVersionRequest(space=self._space, version=self._version, term_s=self._term_s, owner=self._owner)
         pin = PinInfo.from_proto(self._session.catalog("pin_version", request))
-        self._lease = Lease(self._session, pin, asked)
-        return self._held(self._lease)
+        self._lease = Lease(self._session, pin, requested_at)
+        return self._make_graph(self._lease)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._lease is not None:

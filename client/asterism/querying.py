@@ -10,50 +10,50 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.arrays import Ragged2, Values
+from asterism.arrays import RaggedColumn, Values
 from asterism.session import Session
 from asterism_proto.arrays import DTYPES, Frame
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.notebook import table
 from asterism_proto.v1 import graphd_pb2 as wire
 
-MOST_SHOWN = 20
+MAX_SHOWN_ROWS = 20
 """Rows that a table shows of itself."""
-_WIDEST = 40
+_MAX_CELL_WIDTH = 40
 _DTYPES = frozenset(np.dtype(name) for name in DTYPES)
 """An array's own word for its type takes several times as long to ask."""
-Value = Values | Ragged2
+Value = Values | RaggedColumn
 """A column: an array [n, ...] (of texts: of str), or (indptr, values) where rows are lists or bytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Coded:
+class _DictionaryEncoded:
     """Texts of which there are few: a code for each row."""
 
     codes: Values
-    words: tuple[str, ...]
+    dictionary: tuple[str, ...]
 
     def texts(self) -> Values:
-        return np.array([*self.words, ""], np.str_)[self.codes]  # code -1 is the last one: no text
+        return np.array([*self.dictionary, ""], np.str_)[self.codes]  # code -1 is the last one: no text
 
 
 class _Columns(Mapping[str, Value]):
     """Columns by name; texts that came as codes are laid out when they are first looked at."""
 
-    def __init__(self, held: dict[str, Value | _Coded]) -> None:
-        self._held = held
+    def __init__(self, columns: dict[str, Value | _DictionaryEncoded]) -> None:
+        self._columns = columns
 
     def __getitem__(self, name: str) -> Value:
-        found = self._held[name]
-        if isinstance(found, _Coded):
-            found = self._held[name] = found.texts()
-        return found
+        column = self._columns[name]
+        if isinstance(column, _DictionaryEncoded):
+            column = self._columns[name] = column.texts()
+        return column
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._held)
+        return iter(self._columns)
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Result:
+class QueryResult:
     """The table of a statement.
 
     Examples
@@ -126,9 +126,9 @@ class Result:
         import pandas as pd
 
         self._check_rows()
-        named = zip(self.columns, self.types, strict=True)
-        flat = {name: _flat(self.values[name]) for name in self.columns}
-        return pd.DataFrame({name: list(_cells(self.values[name], kind)) if flat[name] is None else flat[name] for name, kind in named})
+        name_types = zip(self.columns, self.types, strict=True)
+        flat = {name: _scalar_column(self.values[name]) for name in self.columns}
+        return pd.DataFrame({name: list(_cells(self.values[name], kind)) if flat[name] is None else flat[name] for name, kind in name_types})
 
     def to_arrow(self) -> Any:
         """An Arrow table, lists as lists and vectors as lists of one length; needs pyarrow."""
@@ -145,42 +145,42 @@ class Result:
         head = (
             f"Result({len(self):,} rows, {', '.join(f'{name} {kind}' for name, kind in zip(self.columns, self.types, strict=True)) or 'no columns'}"
         )
-        said = [("space", self.space), ("version", self.version), ("seed", self.seed)]
-        head += "".join(f", {name}={value!r}" for name, value in said if value not in ("", 0, None)) + ")"
+        details = [("space", self.space), ("version", self.version), ("seed", self.seed)]
+        head += "".join(f", {name}={value!r}" for name, value in details if value not in ("", 0, None)) + ")"
         if not self.columns or not self.length:
             return head + (f"\n{self.plan}" if self.plan else "")
-        shown = [[_short(cell) for cell in row] for row in self.rows(MOST_SHOWN)]
-        widths = [max(map(len, column)) for column in zip(self.columns, *shown, strict=True)]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [list(self.columns), *shown]]
-        more = [f"... {self.length - MOST_SHOWN:,} more"] if self.length > MOST_SHOWN else []
+        cells = [[_shorten(cell) for cell in row] for row in self.rows(MAX_SHOWN_ROWS)]
+        widths = [max(map(len, column)) for column in zip(self.columns, *cells, strict=True)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [list(self.columns), *cells]]
+        more = [f"... {self.length - MAX_SHOWN_ROWS:,} more"] if self.length > MAX_SHOWN_ROWS else []
         return "\n".join([head, *lines, *more, *([self.plan] if self.plan else [])])
 
     def _repr_html_(self) -> str:
         """As a notebook shows it."""
         title = f"{len(self):,} rows" + (f" of {self.space}" if self.space else "") + (f", version {self.version}" if self.version else "")
-        if self.length > MOST_SHOWN:
-            title += f"; the first {MOST_SHOWN}"
+        if self.length > MAX_SHOWN_ROWS:
+            title += f"; the first {MAX_SHOWN_ROWS}"
         return table(
-            title, self.columns, ([cell if isinstance(cell, int | float) else _short(cell) for cell in row] for row in self.rows(MOST_SHOWN))
+            title, self.columns, ([cell if isinstance(cell, int | float) else _shorten(cell) for cell in row] for row in self.rows(MAX_SHOWN_ROWS))
         )
 
 
-def query(session: Session, statement: str, parameters: Mapping[str, Any] | None, *, space: str, language: str, version: int = 0) -> Result:
+def query(session: Session, statement: str, parameters: Mapping[str, Any] | None, *, space: str, language: str, version: int = 0) -> QueryResult:
     """Have statements run, and give the last one's table."""
-    head = wire.QueryRequest(space=space, version=version, statement=statement, language=language, seen=session.newest())
+    head = wire.QueryRequest(space=space, version=version, statement=statement, language=language, seen=session.newest_versions())
     arrays: dict[str, NDArray[Any]] = {}
     for name, value in (parameters or {}).items():
-        bind(name, value, head, arrays)
+        bind_parameter(name, value, head, arrays)
     reply = session.graph("query", head, arrays)
-    found = result_of(reply)
+    result = decode_result(reply)
     for changed in reply.head.changed:  # type: ignore[attr-defined]  # a QueryReply
         session.forget(changed)
-    if found.space and found.version:
-        session.seen(found.space, found.version)
-    return found
+    if result.space and result.version:
+        session.note_version(result.space, result.version)
+    return result
 
 
-def bind(name: str, value: Any, head: wire.QueryRequest, arrays: dict[str, NDArray[Any]]) -> None:
+def bind_parameter(name: str, value: Any, head: wire.QueryRequest, arrays: dict[str, NDArray[Any]]) -> None:
     """Put a parameter where it travels: scalars and texts in the message, arrays beside it."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -194,7 +194,7 @@ def bind(name: str, value: Any, head: wire.QueryRequest, arrays: dict[str, NDArr
         head.parameters[name].number = value
     elif isinstance(value, str):
         head.parameters[name].text = value
-    elif isinstance(value, list | tuple) and value and all(isinstance(one, str) for one in value):
+    elif isinstance(value, list | tuple) and value and all(isinstance(item, str) for item in value):
         head.parameters[name].texts.texts.extend(value)
     else:
         try:
@@ -209,11 +209,11 @@ def bind(name: str, value: Any, head: wire.QueryRequest, arrays: dict[str, NDArr
         arrays[f"${name}"] = array.astype(np.int64) if array.size == 0 and not isinstance(value, np.ndarray) else array
 
 
-def result_of(reply: Frame) -> Result:
+def decode_result(reply: Frame) -> QueryResult:
     """The table in a reply."""
     head: Any = reply.head
-    columns = [(column.name, column.type, _value(at, column, reply)) for at, column in enumerate(head.columns)]
-    return Result(
+    columns = [(column.name, column.type, _value(index, column, reply)) for index, column in enumerate(head.columns)]
+    return QueryResult(
         columns=tuple(name for name, _, _ in columns),
         types=tuple(kind for _, kind, _ in columns),
         values=_Columns({name: value for name, _, value in columns}),
@@ -230,11 +230,11 @@ def result_of(reply: Frame) -> Result:
     )
 
 
-def _value(at: int, column: Any, reply: Frame) -> Value | _Coded:
-    found = reply.arrays.get(f"c.{at}")
-    if found is not None:
-        return _Coded(found, tuple(column.words)) if column.coded else found
-    indptr, values = reply.arrays[f"c.{at}.indptr"], reply.arrays[f"c.{at}.values"]
+def _value(index: int, column: Any, reply: Frame) -> Value | _DictionaryEncoded:
+    array = reply.arrays.get(f"c.{index}")
+    if array is not None:
+        return _DictionaryEncoded(array, tuple(column.words)) if column.coded else array
+    indptr, values = reply.arrays[f"c.{index}.indptr"], reply.arrays[f"c.{index}.values"]
     if column.type != "text":
         return indptr, values
     raw = values.tobytes()
@@ -249,7 +249,7 @@ def _cells(value: Value, kind: str) -> Iterator[Any]:
     return (row.tobytes() for row in rows) if kind == "bytes" else (row.tolist() for row in rows)
 
 
-def _flat(value: Value) -> Values | None:
+def _scalar_column(value: Value) -> Values | None:
     """A column of one value a row; None where it is none."""
     return None if isinstance(value, tuple) or value.ndim != 1 else value
 
@@ -266,6 +266,6 @@ def _arrow(pa: Any, value: Value, kind: str) -> Any:
     return pa.FixedSizeListArray.from_arrays(inner, value.shape[1])
 
 
-def _short(cell: Any) -> str:
+def _shorten(cell: Any) -> str:
     text = f"{cell:.6g}" if isinstance(cell, float) else str(cell)
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+    return text if len(text) <= _MAX_CELL_WIDTH else f"{text[: _MAX_CELL_WIDTH - 3]}..."

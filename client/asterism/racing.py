@@ -8,48 +8,48 @@ from typing import Any
 
 import grpc
 
-from asterism.waiting import Bell
+from asterism.waiting import Event
 
-_PASSING = frozenset(
+_TRY_OTHER_CODES = frozenset(
     {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.ABORTED, grpc.StatusCode.UNKNOWN}
 )
 """What one graphd answers and another one need not."""
 
 
 @dataclass(slots=True)
-class Runner:
+class HedgeAttempt:
     """A request under way."""
 
-    at: int
-    pending: Any
-    begun: float
+    address_index: int
+    future: Any
+    sent_at: float
 
 
-class Race:
+class HedgedRequest:
     """One request, sent once or twice: the first answer counts, what is late is cancelled."""
 
-    def __init__(self, bell: Bell, data: bytes, caller: Any, deadline: float) -> None:
-        self.bell = bell
+    def __init__(self, event: Event, data: bytes, caller: Any, deadline: float) -> None:
+        self.event = event
         self._data, self._caller, self._deadline = data, caller, deadline
-        self.runners: list[Runner] = []
+        self.attempts: list[HedgeAttempt] = []
 
-    def begin(self, at: int, stub: Any) -> None:
+    def send(self, address_index: int, stub: Any) -> None:
         """Send it to an address."""
         now = time.monotonic()
-        pending = stub.future(self._data, timeout=max(self._deadline - now, 0.0), metadata=self._caller)
-        self.runners.append(Runner(at, pending, now))
-        pending.add_done_callback(lambda _: self.bell.ring())
+        future = stub.future(self._data, timeout=max(self._deadline - now, 0.0), metadata=self._caller)
+        self.attempts.append(HedgeAttempt(address_index, future, now))
+        future.add_done_callback(lambda _: self.event.set())
 
-    def won(self) -> Runner:
+    def first_response(self) -> HedgeAttempt:
         """Whoever answered first; where none has what was asked for, the first one that failed. Every request has a deadline."""
         while True:
-            done = [runner for runner in self.runners if runner.pending.done()]
-            answered = [runner for runner in done if runner.pending.code() not in _PASSING]
-            if answered or len(done) == len(self.runners):
-                return (answered or done)[0]
-            self.bell.wait()
+            completed = [attempt for attempt in self.attempts if attempt.future.done()]
+            answered = [attempt for attempt in completed if attempt.future.code() not in _TRY_OTHER_CODES]
+            if answered or len(completed) == len(self.attempts):
+                return (answered or completed)[0]
+            self.event.wait()
 
-    def end(self) -> None:
+    def cancel(self) -> None:
         """Cancel what is still under way."""
-        for runner in self.runners:
-            runner.pending.cancel()
+        for attempt in self.attempts:
+            attempt.future.cancel()

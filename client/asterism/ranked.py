@@ -7,18 +7,18 @@ from dataclasses import InitVar, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.arrays import Ids, Probabilities, Shown, Typed, Types, Weights
+from asterism.arrays import Ids, Probabilities, ArrayRecord, HeteroIds, Types, Weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class VisitSample(Typed):
+class VisitSample(HeteroIds):
     """The nodes that walks from m nodes visited most, a row for each of the m."""
 
     nodes: Ids
     """int64 [m, n], most visits first, ties by id; -1 where there is none."""
     types: Types
     """int32 [m, n], node type ids, -1 where there is none."""
-    lay_types: InitVar[bool] = False
+    infer_types: InitVar[bool] = False
     """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
     counts: Ids
     """int64 [m, n], how often each was visited, 0 where there is none."""
@@ -36,7 +36,7 @@ class VisitSample(Typed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class PageRanks(Shown):
+class PageRanks(ArrayRecord):
     """The nodes of the highest personalised PageRank of m nodes, a row for each of the m."""
 
     nodes: Ids
@@ -59,7 +59,7 @@ class PageRanks(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class TopNeighbors(Shown):
+class TopNeighbors(ArrayRecord):
     """The heaviest neighbors of nodes, a row each, heaviest first."""
 
     nodes: Ids

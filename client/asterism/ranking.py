@@ -7,12 +7,12 @@ from numpy.typing import ArrayLike
 from asterism import arguments
 from asterism.names import NodeTypes
 from asterism.records import PageRanks
-from asterism.sampling import Names, direction_of, version_of
-from asterism.visiting import Visitor
+from asterism.sampling import Names, parse_direction, version_of
+from asterism.visiting import VisitCountCalls
 from asterism_proto.v1 import graphd_pb2 as wire
 
 
-class Ranker(Visitor):
+class PageRankCalls(VisitCountCalls):
     """The part of a graph that ranks nodes for others."""
 
     def personalized_pagerank(
@@ -81,19 +81,19 @@ class Ranker(Visitor):
         --------
         >>> near = graph.personalized_pagerank([7], "cites", 32, epsilon=1e-5)  # doctest: +SKIP
         """
-        wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
-        way = direction_of(direction)
-        node_type, arrays = self._starts(nodes, ntype, wanted, way, version=version)
+        edge_types = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
+        wire_direction = parse_direction(direction)
+        node_type, arrays = self._seed_sections(nodes, ntype, edge_types, wire_direction, version=version)
         head = wire.PersonalizedPagerankRequest(
             space=self.space,
             version=self._version(version),
-            edge_types=wanted,
+            edge_types=edge_types,
             node_type=node_type,
-            direction=way,
+            direction=wire_direction,
             uniform=not weighted,
             alpha=arguments.number("alpha", alpha, 0, 1),
             epsilon=arguments.number("epsilon", epsilon, 1e-12, 1),
-            top=arguments.count("k", k, least=1),
+            top=arguments.count("k", k, minimum=1),
             weight=weight,
             where=where,
         )

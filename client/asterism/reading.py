@@ -9,17 +9,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from asterism import arguments
 from asterism.names import NodeTypes
-from asterism.ranking import Ranker
-from asterism.records import EdgeRows, Ids, Ragged, TopNeighbors
-from asterism.sampling import Names, direction_of, version_of
-from asterism.session import edge_types_of
+from asterism.ranking import PageRankCalls
+from asterism.records import EdgeRows, Ids, RaggedNeighbors, TopNeighbors
+from asterism.sampling import Names, parse_direction, version_of
+from asterism.session import expand_edge_types
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
-SORTS = {None: "", "id": "id", "weight": "weight"}
+SORT_KEYS = {None: "", "id": "id", "weight": "weight"}
 
 
-class Reader(Ranker):
+class NeighborCalls(PageRankCalls):
     """What a graph tells of nodes' edges without a draw."""
 
     def neighbors(
@@ -35,7 +35,7 @@ class Reader(Ranker):
         weights: bool = True,
         edge_ids: bool = True,
         version: int | None = None,
-    ) -> Ragged:
+    ) -> RaggedNeighbors:
         """All neighbors of each node.
 
         Parameters
@@ -54,29 +54,29 @@ class Reader(Ranker):
         Ragged
             Row i is ``nodes[indptr[i]:indptr[i + 1]]``, and so for ``types``, ``weights`` and ``edge_ids``.
         """
-        if sort not in SORTS:
+        if sort not in SORT_KEYS:
             raise InvalidRequest(f"sort {sort!r}: expected None, 'id' or 'weight'")
-        wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
-        way = direction_of(direction)
-        node_type, arrays = self._starts(nodes, ntype, wanted, way, version=version)
+        edge_types = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
+        wire_direction = parse_direction(direction)
+        node_type, arrays = self._seed_sections(nodes, ntype, edge_types, wire_direction, version=version)
         head = wire.NeighborsRequest(
             space=self.space,
             version=self._version(version),
-            edge_types=wanted,
+            edge_types=edge_types,
             node_type=node_type,
-            direction=way,
+            direction=wire_direction,
             want_weights=weights,
             want_edge_ids=edge_ids,
-            sort=SORTS[sort],
+            sort=SORT_KEYS[sort],
             weight=weight,
             where=where,
         )
         reply = self._session.read("neighbors", head, arrays)
-        found: Ids = reply.array("ids", "int64")
-        return Ragged(
+        neighbor_ids: Ids = reply.array("ids", "int64")
+        return RaggedNeighbors(
             indptr=reply.array("indptr", "int64"),
-            nodes=found,
-            types=edge_types_of(found, reply.optional("types", "int32"), wanted),
+            nodes=neighbor_ids,
+            types=expand_edge_types(neighbor_ids, reply.optional_array("types", "int32"), edge_types),
             weights=reply.array("weights", "float32") if weights else None,
             edge_ids=reply.array("eids", "int64") if edge_ids else None,
             version=version_of(reply.head),
@@ -122,15 +122,15 @@ class Reader(Ranker):
         count = arguments.count("k", k)
         if not count:
             raise InvalidRequest("k 0: expected 1 or more neighbors per node")
-        wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
-        way = direction_of(direction)
-        node_type, arrays = self._starts(nodes, ntype, wanted, way, version=version)
+        edge_types = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
+        wire_direction = parse_direction(direction)
+        node_type, arrays = self._seed_sections(nodes, ntype, edge_types, wire_direction, version=version)
         head = wire.NeighborsRequest(
             space=self.space,
             version=self._version(version),
-            edge_types=wanted,
+            edge_types=edge_types,
             node_type=node_type,
-            direction=way,
+            direction=wire_direction,
             want_weights=True,
             want_edge_ids=edge_ids,
             weight=weight,
@@ -138,18 +138,18 @@ class Reader(Ranker):
             top=count,
         )
         reply = self._session.read("neighbors", head, arrays)
-        there = np.arange(count) < np.diff(reply.array("indptr", "int64"))[:, None]
-        found = np.full(there.shape, -1, np.int64)
-        found[there] = reply.array("ids", "int64")
-        types = np.full(there.shape, -1, np.int32)
-        types[there] = edge_types_of(reply.array("ids", "int64"), reply.optional("types", "int32"), wanted)
-        weights = np.zeros(there.shape, np.float32)
-        weights[there] = reply.array("weights", "float32")
+        present = np.arange(count) < np.diff(reply.array("indptr", "int64"))[:, None]
+        neighbor_ids = np.full(present.shape, -1, np.int64)
+        neighbor_ids[present] = reply.array("ids", "int64")
+        types = np.full(present.shape, -1, np.int32)
+        types[present] = expand_edge_types(reply.array("ids", "int64"), reply.optional_array("types", "int32"), edge_types)
+        weights = np.zeros(present.shape, np.float32)
+        weights[present] = reply.array("weights", "float32")
         eids = None
         if edge_ids:
-            eids = np.full(there.shape, -1, np.int64)
-            eids[there] = reply.array("eids", "int64")
-        return TopNeighbors(nodes=found, types=types, weights=weights, edge_ids=eids, version=version_of(reply.head))
+            eids = np.full(present.shape, -1, np.int64)
+            eids[present] = reply.array("eids", "int64")
+        return TopNeighbors(nodes=neighbor_ids, types=types, weights=weights, edge_ids=eids, version=version_of(reply.head))
 
     @overload
     def degrees(
@@ -219,15 +219,15 @@ class Reader(Ranker):
         >>> graph.degrees([7], "cites", weight="recent")  # doctest: +SKIP
         array([[2.625]])
         """
-        wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
-        way = direction_of(direction)
-        node_type, arrays = self._starts(nodes, ntype, wanted, way, version=version)
+        edge_types = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
+        wire_direction = parse_direction(direction)
+        node_type, arrays = self._seed_sections(nodes, ntype, edge_types, wire_direction, version=version)
         head = wire.DegreesRequest(
             space=self.space,
             version=self._version(version),
-            edge_types=wanted,
+            edge_types=edge_types,
             node_type=node_type,
-            direction=way,
+            direction=wire_direction,
             weight="weight" if weight == "" else weight or "",
             where=where,
         )
@@ -298,12 +298,12 @@ class Reader(Ranker):
         """
         return self._edges_at(etype, arguments.ids("places", places), weight, where, version)[0]
 
-    def _edges_at(self, etype: str, places: Ids, weight: str, where: str, version: int | None) -> tuple[EdgeRows, int]:
+    def _edges_at(self, etype: str, positions: Ids, weight: str, where: str, version: int | None) -> tuple[EdgeRows, int]:
         """Edges by place, and how many there are."""
         type_id, _ = self._session.edge_type(self.space, etype)
         head = wire.EdgesAtRequest(space=self.space, version=self._version(version), type_id=type_id, weight=weight, where=where)
-        reply = self._session.read("edges_at", head, {"places": places})
-        counted: int = reply.head.count  # type: ignore[attr-defined]  # an EdgesAtReply
+        reply = self._session.read("edges_at", head, {"places": positions})
+        total: int = reply.head.count  # type: ignore[attr-defined]  # an EdgesAtReply
         rows = EdgeRows(
             src=reply.array("src", "int64"),
             dst=reply.array("dst", "int64"),
@@ -311,12 +311,12 @@ class Reader(Ranker):
             weights=reply.array("weights", "float32"),
             version=version_of(reply.head),
         )
-        return rows, counted
+        return rows, total
 
-    def _nodes_at(self, ntype: str, places: Ids, version: int | None) -> tuple[Ids, int, int]:
+    def _nodes_at(self, ntype: str, positions: Ids, version: int | None) -> tuple[Ids, int, int]:
         """Nodes by place, how many there are, and of which version."""
         type_id, _ = self._session.node_type(self.space, ntype)
         head = wire.NodesAtRequest(space=self.space, version=self._version(version), type_id=type_id)
-        reply = self._session.read("nodes_at", head, {"places": places})
-        counted: int = reply.head.count  # type: ignore[attr-defined]  # a NodesAtReply
-        return reply.array("ids", "int64"), counted, version_of(reply.head)
+        reply = self._session.read("nodes_at", head, {"places": positions})
+        total: int = reply.head.count  # type: ignore[attr-defined]  # a NodesAtReply
+        return reply.array("ids", "int64"), total, version_of(reply.head)

@@ -13,19 +13,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.accounts import Asked, DrawShare, Explanation
-from asterism.arrays import Features, FeatureValue, Ids, NodeFeatures, Probabilities, Ragged2, Shown, Typed, Types, Values, Weights
-from asterism.bipartite import Adjacency, Layer, LayerSample, LayerStack, MultiHop
+from asterism.accounts import StorageRequest, DrawShare, Explanation
+from asterism.arrays import Features, FeatureValue, Ids, NodeFeatures, Probabilities, RaggedColumn, ArrayRecord, HeteroIds, Types, Values, Weights
+from asterism.bipartite import Adjacency, Layer, LayerSample, LayerStack, MultiHopNeighbors
 from asterism.catalog import Host, Job, SpaceInfo, Task
 from asterism.linked import EdgeRows, LinkSeeds
-from asterism.querying import Result, Stage
+from asterism.querying import QueryResult, Stage
 from asterism.ranked import PageRanks, TopNeighbors, VisitSample
 from asterism.results import ExportedFile, PartUnits, TaskResult, TypeAudit
-from asterism.versions import PinInfo, Share, VersionInfo
+from asterism.versions import PinInfo, PartitionStats, VersionInfo
 
 __all__ = [
     "Adjacency",
-    "Asked",
+    "StorageRequest",
     "Cursor",
     "DrawShare",
     "EdgeBatch",
@@ -46,7 +46,7 @@ __all__ = [
     "LayerSample",
     "LayerStack",
     "LinkSeeds",
-    "MultiHop",
+    "MultiHopNeighbors",
     "NeighborSample",
     "NodeBatch",
     "NodeFeatures",
@@ -57,10 +57,10 @@ __all__ = [
     "PartUnits",
     "PinInfo",
     "Probabilities",
-    "Ragged",
-    "Ragged2",
-    "Result",
-    "Share",
+    "RaggedNeighbors",
+    "RaggedColumn",
+    "QueryResult",
+    "PartitionStats",
     "SpaceInfo",
     "Stage",
     "Subgraph",
@@ -78,14 +78,14 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class NodeSample(Typed):
+class NodeSample(HeteroIds):
     """Drawn nodes."""
 
     nodes: Ids
     """int64 [n]."""
     types: Types
     """int32 [n], node type ids."""
-    lay_types: InitVar[bool] = False
+    infer_types: InitVar[bool] = False
     """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
     probabilities: Probabilities | None = None
     """float64 [n], of each draw: without replacement, given the earlier ones; None when not asked for."""
@@ -100,14 +100,14 @@ class NodeSample(Typed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class NodeRows(Typed):
+class NodeRows(HeteroIds):
     """Drawn nodes, a row for each node or pair of a request."""
 
     nodes: Ids
     """int64 [m, n], -1 where there is none."""
     types: Types
     """int32 [m, n], node type ids, -1 where there is none."""
-    lay_types: InitVar[bool] = False
+    infer_types: InitVar[bool] = False
     """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
     probabilities: Probabilities | None = None
     """float64 [m, n], of each draw, 0 where there is none; None when not asked for."""
@@ -120,7 +120,7 @@ class NodeRows(Typed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class EdgeSample(Shown):
+class EdgeSample(ArrayRecord):
     """Drawn edges."""
 
     src: Ids
@@ -144,14 +144,14 @@ class EdgeSample(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class NeighborSample(Typed):
+class NeighborSample(HeteroIds):
     """Drawn neighbors of m nodes."""
 
     nodes: Ids
     """int64 [m, n], -1 where there is none."""
     types: Types
     """int32 [m, n], edge type ids, -1 where there is none."""
-    lay_types: InitVar[bool] = False
+    infer_types: InitVar[bool] = False
     """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
     weights: Weights | None
     """float32 [m, n], 0 where there is none; None when not asked for."""
@@ -175,14 +175,14 @@ class NeighborSample(Typed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class FanoutHop(Typed):
+class FanoutHop(HeteroIds):
     """One hop of a fanout, flat: entry ``i * fanout + k`` is draw k of node i of the hop before."""
 
     nodes: Ids
     """int64 [m * c0 * .. * ch], -1 where there is none."""
     types: Types
     """int32, edge type ids, -1 where there is none."""
-    lay_types: InitVar[bool] = False
+    infer_types: InitVar[bool] = False
     """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
     weights: Weights | None
     edge_ids: Ids | None
@@ -199,7 +199,7 @@ class FanoutHop(Typed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class FanoutSample(Shown):
+class FanoutSample(ArrayRecord):
     """Drawn neighbors, hop after hop."""
 
     seeds: Ids
@@ -219,14 +219,14 @@ class FanoutSample(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class WalkSample(Typed):
+class WalkSample(HeteroIds):
     """Walks, a row each."""
 
     nodes: Ids
     """int64 [m, length + 1], the start first; -1 behind a dead end."""
     types: Types
     """int32 [m, length], the edge type of each step; -1 for a restart and where there is no node."""
-    lay_types: InitVar[bool] = False
+    infer_types: InitVar[bool] = False
     """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
     edge_ids: Ids | None
     """int64 [m, length], likewise; None where not asked for."""
@@ -237,7 +237,7 @@ class WalkSample(Typed):
     token: str = ""
 
     @property
-    def _reached(self) -> Ids:
+    def _present_ids(self) -> Ids:
         return self.nodes[:, 1:]
 
     def __len__(self) -> int:
@@ -245,7 +245,7 @@ class WalkSample(Typed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Subgraph(Shown):
+class Subgraph(ArrayRecord):
     """A sampled subgraph; by node type and by edge type (triples). Nodes are numbered per type, from 0."""
 
     nodes: Mapping[str, Ids]
@@ -276,7 +276,7 @@ class Subgraph(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class PairBatch(Shown):
+class PairBatch(ArrayRecord):
     """Skip-gram pairs of a batch of walks, shuffled."""
 
     pairs: Ids
@@ -296,7 +296,7 @@ class PairBatch(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Ragged(Shown):
+class RaggedNeighbors(ArrayRecord):
     """All neighbors of m nodes: those of node i are at ``indptr[i]:indptr[i + 1]``."""
 
     indptr: Ids
@@ -328,7 +328,7 @@ class Cursor(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class GraphLabels(Shown):
+class GraphLabels(ArrayRecord):
     """Drawn labels of graphs."""
 
     labels: tuple[bytes, ...]
@@ -341,7 +341,7 @@ class GraphLabels(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class GraphNodes(Shown):
+class GraphNodes(ArrayRecord):
     """The nodes of graphs: those of label i are at ``indptr[i]:indptr[i + 1]``, by (type, id)."""
 
     indptr: Ids
@@ -362,7 +362,7 @@ class GraphNodes(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class NodeBatch(Shown):
+class NodeBatch(ArrayRecord):
     """A run of nodes of one part, by id."""
 
     part: int
@@ -378,7 +378,7 @@ class NodeBatch(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class EdgeBatch(Shown):
+class EdgeBatch(ArrayRecord):
     """A run of edges of their sources' part, in out-adjacency order."""
 
     part: int

@@ -15,23 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism import arguments, mixing
-from asterism.arrays import Shown
+from asterism.arrays import ArrayRecord
 from asterism.graph import Graph
 from asterism.records import Ids, Subgraph, Weights
 from asterism_proto.errors import InvalidRequest
 
 __all__ = ["EdgeSampler", "NodeSampler", "Normalization", "RandomWalkSampler", "Sampler"]
 
-_MOST_NORM = 1e4
+_MAX_NORM = 1e4
 _UNSEEN = 0.1
 """Stands for a count of 0 where it divides, and for the edge norm of an edge whose node was not met either; as in PyG."""
 _BATCH, _COUNTING, _EPOCHS = range(3)
-_MOST_BLOCKS = 64
+_MAX_BLOCKS = 64
 _SIDE, _NODES, _OUT, _IN, _WALKS, _EDGES = range(6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Normalization(Shown):
+class Normalization(ArrayRecord):
     """How often subgraphs held each node and edge, and the coefficients that follow."""
 
     nodes: Ids
@@ -59,10 +59,10 @@ class Normalization(Shown):
         """float32 [e]: what the message along each edge is multiplied by: the paper's 1 / alpha, how often its end was there for each time
         that it was, at most 10,000."""
         at_end = self.node_counts[self.ends]
-        norm = np.full(len(self.edges), _MOST_NORM)
+        norm = np.full(len(self.edges), _MAX_NORM)
         np.divide(at_end, self.edge_counts, out=norm, where=self.edge_counts > 0)
         norm[(self.edge_counts == 0) & (at_end == 0)] = _UNSEEN
-        return np.asarray(np.minimum(norm, _MOST_NORM), np.float32)
+        return np.asarray(np.minimum(norm, _MAX_NORM), np.float32)
 
     def of(self, found: Subgraph) -> tuple[Weights, Weights]:
         """The coefficients of a subgraph's nodes and edges, in its order.
@@ -103,17 +103,17 @@ class Sampler(ABC):
             raise InvalidRequest(f"etype {edge.name!r} leads from {edge.src_type} to {edge.dst_type}: expected one from a node type to itself")
         self.graph = graph if graph.version is not None else graph.at(graph.manifest().version)
         self.etype, self.ntype = edge.name, edge.src_type
-        self.size, self.seed = arguments.count("size", size, least=1), arguments.seed(seed)
+        self.size, self.seed = arguments.count("size", size, minimum=1), arguments.seed(seed)
 
     def described(self) -> str:
         """What it draws, in a word: two samplers of one description draw the same."""
-        return f"{type(self).__name__}({self.etype}, {', '.join(map(str, self._how()))}, seed={self.seed})"
+        return f"{type(self).__name__}({self.etype}, {', '.join(map(str, self._description_fields()))}, seed={self.seed})"
 
-    def _how(self) -> tuple[int | str, ...]:
+    def _description_fields(self) -> tuple[int | str, ...]:
         return (self.size,)
 
     @abstractmethod
-    def _drawn(self, key: int) -> Ids:
+    def _draw_nodes(self, key: int) -> Ids:
         """Nodes as they are drawn, some of them several times."""
 
     def nodes(self, i: int) -> Ids:
@@ -121,8 +121,8 @@ class Sampler(ABC):
         return self._nodes(_BATCH, arguments.count("i", i))
 
     def _nodes(self, stream: int, i: int) -> Ids:
-        drawn = self._drawn(mixing.key_of(self.seed, mixing.SUBGRAPH, stream, i))
-        ascending = np.sort(drawn[drawn >= 0])  # np.unique hashes, which takes some thousands of ids several times as long
+        nodes = self._draw_nodes(mixing.key_of(self.seed, mixing.SUBGRAPH, stream, i))
+        ascending = np.sort(nodes[nodes >= 0])  # np.unique hashes, which takes some thousands of ids several times as long
         return ascending[np.diff(ascending, prepend=-1) > 0]
 
     def batch(self, i: int) -> Subgraph:
@@ -170,38 +170,38 @@ class Sampler(ABC):
         """
         if to not in ("dst", "src"):
             raise InvalidRequest(f"to {to!r}: expected 'dst' or 'src'")
-        most = arguments.number("coverage", coverage, 0, 1e9)
-        found = self._uncounted(to) if known is None else known
+        target = arguments.number("coverage", coverage, 0, 1e9)
+        base = self._zero_counts(to) if known is None else known
         assert self.graph.version is not None
-        if found.version != self.graph.version:
-            raise InvalidRequest(f"known is of version {found.version}, this sampler at {self.graph.version}; count anew")
-        node_counts, edge_counts, i = found.node_counts.copy(), found.edge_counts.copy(), found.batches
-        met = int(node_counts.sum())
-        while met < most * len(found.nodes):
+        if base.version != self.graph.version:
+            raise InvalidRequest(f"known is of version {base.version}, this sampler at {self.graph.version}; count anew")
+        node_counts, edge_counts, i = base.node_counts.copy(), base.edge_counts.copy(), base.batches
+        node_total = int(node_counts.sum())
+        while node_total < target * len(base.nodes):
             nodes = self._nodes(_COUNTING, i)
             if not len(nodes):
                 raise InvalidRequest(f"batch {i} has no nodes: there is nothing to draw along {self.etype}")
             edge_ids = self._induced(nodes).edge_ids
             assert edge_ids is not None
-            node_counts[np.searchsorted(found.nodes, nodes)] += 1
-            edge_counts[np.searchsorted(found.edges, edge_ids[self.etype])] += 1
-            met, i = met + len(nodes), i + 1
+            node_counts[np.searchsorted(base.nodes, nodes)] += 1
+            edge_counts[np.searchsorted(base.edges, edge_ids[self.etype])] += 1
+            node_total, i = node_total + len(nodes), i + 1
         return Normalization(
-            nodes=found.nodes,
-            edges=found.edges,
-            ends=found.ends,
+            nodes=base.nodes,
+            edges=base.edges,
+            ends=base.ends,
             node_counts=node_counts,
             edge_counts=edge_counts,
             batches=i,
-            version=found.version,
+            version=base.version,
         )
 
-    def _uncounted(self, to: str) -> Normalization:
+    def _zero_counts(self, end: str) -> Normalization:
         """All nodes and edges, none of them counted."""
-        none = np.zeros(0, np.int64)
-        nodes = np.sort(np.concatenate([none, *(batch.ids for batch in self.graph.scan_nodes(self.ntype))]))
-        pieces = [(batch.edge_ids, batch.dst if to == "dst" else batch.src) for batch in self.graph.scan_edges(self.etype)]
-        edges, ends = (np.concatenate([none, *(piece[at] for piece in pieces)]) for at in (0, 1))
+        empty = np.zeros(0, np.int64)
+        nodes = np.sort(np.concatenate([empty, *(batch.ids for batch in self.graph.scan_nodes(self.ntype))]))
+        pieces = [(batch.edge_ids, batch.dst if end == "dst" else batch.src) for batch in self.graph.scan_edges(self.etype)]
+        edges, ends = (np.concatenate([empty, *(piece[column] for piece in pieces)]) for column in (0, 1))
         order = np.argsort(edges)
         assert self.graph.version is not None
         return Normalization(
@@ -240,12 +240,12 @@ class NodeSampler(Sampler):
             raise InvalidRequest(f"end {end!r}: expected 'src' or 'dst'")
         self.end = end
 
-    def _how(self) -> tuple[int | str, ...]:
+    def _description_fields(self) -> tuple[int | str, ...]:
         return self.size, self.end
 
-    def _drawn(self, key: int) -> Ids:
-        drawn = self.graph.sample_edges(self.size, self.etype, weighted=False, seed=mixing.key_of(key, _EDGES))
-        return drawn.src if self.end == "src" else drawn.dst
+    def _draw_nodes(self, key: int) -> Ids:
+        edges = self.graph.sample_edges(self.size, self.etype, weighted=False, seed=mixing.key_of(key, _EDGES))
+        return edges.src if self.end == "src" else edges.dst
 
 
 class EdgeSampler(Sampler):
@@ -274,28 +274,28 @@ class EdgeSampler(Sampler):
     def ends(self, key: int) -> tuple[Ids, Ids]:
         """Sources and destinations of the edges of a key; int64[size] each."""
         src, dst, missing = [], [], self.size
-        for block in range(_MOST_BLOCKS):
+        for block in range(_MAX_BLOCKS):
             if not missing:
                 break
-            own = mixing.key_of(key, block)
-            tried = 2 * missing + 16
-            near = self.graph.sample_nodes(tried, self.ntype, weighted=False, seed=mixing.key_of(own, _NODES)).nodes
-            out = mixing.words_of(mixing.key_of(own, _SIDE), tried) >> np.uint64(63) == 0
-            far = np.empty(tried, np.int64)
-            for side, way, tag in ((out, "out", _OUT), (~out, "in", _IN)):
-                some = self.graph.sample_neighbors(
-                    near[side], self.etype, 1, weighted=False, weights=False, direction=way, seed=mixing.key_of(own, tag)
+            block_key = mixing.key_of(key, block)
+            attempts = 2 * missing + 16
+            local_nodes = self.graph.sample_nodes(attempts, self.ntype, weighted=False, seed=mixing.key_of(block_key, _NODES)).nodes
+            out = mixing.key_stream(mixing.key_of(block_key, _SIDE), attempts) >> np.uint64(63) == 0
+            remote_nodes = np.empty(attempts, np.int64)
+            for side, direction, tag in ((out, "out", _OUT), (~out, "in", _IN)):
+                sample = self.graph.sample_neighbors(
+                    local_nodes[side], self.etype, 1, weighted=False, weights=False, direction=direction, seed=mixing.key_of(block_key, tag)
                 )
-                far[side] = some.nodes[:, 0]
-            taken = np.flatnonzero(far >= 0)[:missing]
-            src.append(np.where(out, near, far)[taken])
-            dst.append(np.where(out, far, near)[taken])
-            missing -= len(taken)
+                remote_nodes[side] = sample.nodes[:, 0]
+            accepted = np.flatnonzero(remote_nodes >= 0)[:missing]
+            src.append(np.where(out, local_nodes, remote_nodes)[accepted])
+            dst.append(np.where(out, remote_nodes, local_nodes)[accepted])
+            missing -= len(accepted)
         if missing:
-            raise InvalidRequest(f"{self.size - missing} of {self.size} edges were found in {_MOST_BLOCKS} tries: few nodes have any of {self.etype}")
+            raise InvalidRequest(f"{self.size - missing} of {self.size} edges were found in {_MAX_BLOCKS} tries: few nodes have any of {self.etype}")
         return np.concatenate(src), np.concatenate(dst)
 
-    def _drawn(self, key: int) -> Ids:
+    def _draw_nodes(self, key: int) -> Ids:
         return np.concatenate(self.ends(key))
 
 
@@ -314,10 +314,10 @@ class RandomWalkSampler(Sampler):
         super().__init__(graph, etype, size, seed=seed)
         self.length = arguments.count("length", length)
 
-    def _how(self) -> tuple[int | str, ...]:
+    def _description_fields(self) -> tuple[int | str, ...]:
         return self.size, self.length
 
-    def _drawn(self, key: int) -> Ids:
+    def _draw_nodes(self, key: int) -> Ids:
         roots = self.graph.sample_nodes(self.size, self.ntype, weighted=False, seed=mixing.key_of(key, _NODES)).nodes
-        walked: NDArray[np.int64] = self.graph.random_walk(roots, [self.etype], self.length, weighted=False, seed=mixing.key_of(key, _WALKS)).nodes
-        return walked.reshape(-1)
+        walk_nodes: NDArray[np.int64] = self.graph.random_walk(roots, [self.etype], self.length, weighted=False, seed=mixing.key_of(key, _WALKS)).nodes
+        return walk_nodes.reshape(-1)

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from asterism import answers, arguments, replay
 from asterism.display import graph_html, graph_lines
-from asterism.names import Named, NodeTypes
+from asterism.names import StringIdCalls, NodeTypes
 from asterism.pins import Lease
-from asterism.records import EdgeSample, Ids, NeighborSample, NodeSample, Ragged, Types
+from asterism.records import EdgeSample, Ids, NeighborSample, NodeSample, RaggedNeighbors, Types
 from asterism.session import Session
 from asterism.versions import VersionInfo
 from asterism_proto.errors import InvalidRequest
@@ -24,11 +24,11 @@ from asterism_proto.v1 import graphd_pb2 as wire
 Sample = TypeVar("Sample")
 Names = str | Iterable[str] | None
 
-BY_ARRAY = -1
+TYPE_PER_NODE = -1
 """As a request's node type: its section ``types`` says, or (ids: global) storaged looks it up."""
 
 
-class Sampler(Named):
+class SamplingCalls(StringIdCalls):
     """The sampling half of a graph.
 
     Every call takes ``seed`` (a whole number; drawn fresh where None, and returned, so that any call can be replayed) and
@@ -44,15 +44,15 @@ class Sampler(Named):
         """The one that every call reads; None: the current one, or the one that a call names."""
 
     def __repr__(self) -> str:
-        info = self._session.glance(self.space, self.version or 0)
-        return "\n".join([self._titled(info), *(graph_lines(self.schema, info) if self._session.knows(self.space) else [])])
+        info = self._session.cached_manifest(self.space, self.version or 0)
+        return "\n".join([self._title(info), *(graph_lines(self.schema, info) if self._session.has_schema(self.space) else [])])
 
     def _repr_html_(self) -> str:
         """As a notebook shows it."""
-        info = self._session.glance(self.space, self.version or 0)
-        return graph_html(self._titled(info), self.schema, info) if self._session.knows(self.space) else f"<pre>{escape(self._titled(info))}</pre>"
+        info = self._session.cached_manifest(self.space, self.version or 0)
+        return graph_html(self._title(info), self.schema, info) if self._session.has_schema(self.space) else f"<pre>{escape(self._title(info))}</pre>"
 
-    def _titled(self, info: VersionInfo | None) -> str:
+    def _title(self, info: VersionInfo | None) -> str:
         version = self.version or (info.version if info is not None else 0)
         return f"{type(self).__name__}({self.space!r}{f', version={version}' if version else ''})"
 
@@ -63,11 +63,11 @@ class Sampler(Named):
         """The version to ask for, 0 for the current one; raises where a lease on it did not hold."""
         if self._lease is not None:
             self._lease.check()
-        asked = arguments.version(version)
-        if self.version is None or asked == self.version:
-            return asked
-        if asked:
-            raise InvalidRequest(f"version {asked}: this graph is at version {self.version}; ask the graph that it came from")
+        requested = arguments.version(version)
+        if self.version is None or requested == self.version:
+            return requested
+        if requested:
+            raise InvalidRequest(f"version {requested}: this graph is at version {self.version}; ask the graph that it came from")
         return self.version
 
     @property
@@ -126,11 +126,11 @@ class Sampler(Named):
         >>> graph.sample_nodes(4, "paper", seed=7).nodes  # doctest: +SKIP
         array([12, 3, 3, 40])
         """
-        used = arguments.seed(seed)
+        resolved_seed = arguments.seed(seed)
         head = wire.SampleNodesRequest(
             space=self.space,
             version=self._version(version),
-            seed=used,
+            seed=resolved_seed,
             count=arguments.count("n", n),
             types=[self._session.node_type(self.space, name)[0] for name in arguments.type_names("ntype", ntype)],
             uniform=not weighted,
@@ -139,7 +139,7 @@ class Sampler(Named):
             distinct=not replace,
             want_probabilities=probabilities,
         )
-        return self._sampled("sample_nodes", answers.node_sample, head, {})
+        return self._call("sample_nodes", answers.node_sample, head, {})
 
     def sample_edges(
         self,
@@ -171,11 +171,11 @@ class Sampler(Named):
         EdgeSample
             ``src``, ``dst``, ``edge_ids`` int64[n], ``types`` int32[n], ``weights`` float32[n], ``probabilities`` float64[n] or None.
         """
-        used = arguments.seed(seed)
+        resolved_seed = arguments.seed(seed)
         head = wire.SampleEdgesRequest(
             space=self.space,
             version=self._version(version),
-            seed=used,
+            seed=resolved_seed,
             count=arguments.count("n", n),
             types=[self._session.edge_type(self.space, name)[0] for name in arguments.type_names("etype", etype)],
             uniform=not weighted,
@@ -184,7 +184,7 @@ class Sampler(Named):
             distinct=not replace,
             want_probabilities=probabilities,
         )
-        return self._sampled("sample_edges", answers.edge_sample, head, {})
+        return self._call("sample_edges", answers.edge_sample, head, {})
 
     def sample_neighbors(
         self,
@@ -253,29 +253,29 @@ class Sampler(Named):
         NeighborSample
             ``nodes`` int64[m, n], padded with -1.
         """
-        wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
-        way = direction_of(direction)
-        node_type, arrays = self._starts(nodes, ntype, wanted, way, version=version)
-        until, seen = arguments.until(times, len(arrays["nodes"]), strict=strict, strategy=strategy, edge_times=edge_times)
-        used = arguments.seed(seed)
+        edge_types = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
+        wire_direction = parse_direction(direction)
+        node_type, arrays = self._seed_sections(nodes, ntype, edge_types, wire_direction, version=version)
+        temporal_filter, time_arrays = arguments.temporal_filter(times, len(arrays["nodes"]), strict=strict, strategy=strategy, edge_times=edge_times)
+        resolved_seed = arguments.seed(seed)
         head = wire.SampleNeighborsRequest(
             space=self.space,
             version=self._version(version),
-            seed=used,
-            edge_types=wanted,
+            seed=resolved_seed,
+            edge_types=edge_types,
             node_type=node_type,
             count=arguments.count("n", n),
             replace=replace,
             uniform=not weighted,
             weight=weight,
             where=where,
-            direction=way,
+            direction=wire_direction,
             want_weights=weights,
             want_edge_ids=edge_ids,
             want_probabilities=probabilities,
-            until=until,
+            until=temporal_filter,
         )
-        return self._sampled("sample_neighbors", answers.neighbor_sample, head, arrays | seen)
+        return self._call("sample_neighbors", answers.neighbor_sample, head, arrays | time_arrays)
 
     def replay(
         self,
@@ -283,7 +283,7 @@ class Sampler(Named):
         nodes: ArrayLike | None = None,
         ntype: ArrayLike | None = None,
         *,
-        exclude: arguments.Excluded = None,
+        exclude: arguments.Exclusions = None,
         times: ArrayLike | None = None,
     ) -> Any:
         """Make a sampling call again: the same record, whoever made the call, wherever and whenever.
@@ -318,27 +318,27 @@ class Sampler(Named):
         >>> first = graph.sample_neighbors(seeds, "cites", 5)  # doctest: +SKIP
         >>> again = graph.replay(first.token, seeds)  # doctest: +SKIP
         """
-        call, asked = replay.call_of(token)
-        if asked.space != self.space:
-            raise InvalidRequest(f"the token is of a call to space {asked.space!r}, this graph is {self.space!r}; ask that one")
-        asked.version = self._version(asked.version)
-        of = [asked.node_type] if getattr(asked, "node_type", BY_ARRAY) >= 0 else list(getattr(asked, "types", ())) or ntype
+        call, request = replay.decode_token(token)
+        if request.space != self.space:
+            raise InvalidRequest(f"the token is of a call to space {request.space!r}, this graph is {self.space!r}; ask that one")
+        request.version = self._version(request.version)
+        ntypes = [request.node_type] if getattr(request, "node_type", TYPE_PER_NODE) >= 0 else list(getattr(request, "types", ())) or ntype
         if nodes is not None:
-            edges = getattr(asked, "joined_by", ())
-            nodes = self._pairs(nodes, of, edges, asked.version or None) if edges else self._as_ids("nodes", nodes, of, asked.version or None)
-        arrays = replay.sections(call, asked, nodes, self._left_out(exclude, of, asked.version or None))
+            edges = getattr(request, "joined_by", ())
+            nodes = self._resolve_pairs(nodes, ntypes, edges, request.version or None) if edges else self._as_ids("nodes", nodes, ntypes, request.version or None)
+        arrays = replay.replay_sections(call, request, nodes, self._resolve_exclusions(exclude, ntypes, request.version or None))
         if ntype is not None and "nodes" in arrays:
             arrays["types"] = self._types(np.asarray(ntype).reshape(-1), arrays["nodes"])
         if times is not None:
             arrays["times"] = arguments.times(times, len(arrays.get("nodes", ())))
-        replay.check_nodes(call, asked, arrays)
-        answer = replay.ANSWERS[call.method]
-        return self._sampled(call.method, answer, asked, arrays, check=lambda head: replay.check_version(call, self.space, head))
+        replay.check_nodes(call, request, arrays)
+        decode = replay.DECODERS[call.method]
+        return self._call(call.method, decode, request, arrays, check=lambda head: replay.check_version(call, self.space, head))
 
-    def _sampled(
+    def _call(
         self,
         method: str,
-        answer: Callable[[answers.Answered], Sample],
+        decode: Callable[[answers.SamplingCall], Sample],
         head: Any,
         arrays: dict[str, NDArray[Any]],
         check: Callable[[Any], None] = lambda _: None,
@@ -346,51 +346,51 @@ class Sampler(Named):
         """Make a call, and give the record of its reply; ``check`` may refuse the reply's head."""
         reply = self._session.read(method, head, arrays)
         check(reply.head)
-        token = replay.token_of(method, head, arrays, reply.head)
-        return answer(answers.Answered(asked=head, arrays=arrays, reply=reply, schema=self.schema, token=token))
+        token = replay.make_token(method, head, arrays, reply.head)
+        return decode(answers.SamplingCall(request=head, arrays=arrays, reply=reply, schema=self.schema, token=token))
 
-    def _left_out(self, exclude: arguments.Excluded, ntype: NodeTypes | list[int], version: int | None) -> arguments.Excluded:
+    def _resolve_exclusions(self, exclude: arguments.Exclusions, ntype: NodeTypes | list[int], version: int | None) -> arguments.Exclusions:
         """What rows leave out, by id where it was named."""
         if isinstance(exclude, tuple):
             return exclude[0], self._as_ids("exclude", exclude[1], ntype, version)
-        return exclude if exclude is None or isinstance(exclude, Ragged) else self._as_ids("exclude", exclude, ntype, version)
+        return exclude if exclude is None or isinstance(exclude, RaggedNeighbors) else self._as_ids("exclude", exclude, ntype, version)
 
-    def _starts(
-        self, nodes: ArrayLike, ntype: NodeTypes, edge_types: Sequence[int], way: pb.Direction, *, what: str = "nodes", version: int | None = None
+    def _seed_sections(
+        self, nodes: ArrayLike, ntype: NodeTypes, edge_types: Sequence[int], direction: pb.Direction, *, argument: str = "nodes", version: int | None = None
     ) -> tuple[int, dict[str, NDArray[Any]]]:
         """A request's node type and sections: whose neighbors are asked for."""
         schema = self.schema
         if ntype is not None and not isinstance(ntype, str):
-            ids = self._ids(what, nodes, ntype, version)
-            return BY_ARRAY, {"nodes": ids, "types": self._types(ntype, ids)}
-        near = {ntype} if ntype is not None else {self._near(schema.edge_types[e], way) for e in edge_types}
-        if len(near) == 1:
-            (only,) = near
-            return self._session.node_type(self.space, only)[0], {"nodes": self._ids(what, nodes, only, version)}
+            ids = self._ids(argument, nodes, ntype, version)
+            return TYPE_PER_NODE, {"nodes": ids, "types": self._types(ntype, ids)}
+        local_types = {ntype} if ntype is not None else {self._local_type(schema.edge_types[e], direction) for e in edge_types}
+        if len(local_types) == 1:
+            (local_type,) = local_types
+            return self._session.node_type(self.space, local_type)[0], {"nodes": self._ids(argument, nodes, local_type, version)}
         if schema.ids == "global":
-            return BY_ARRAY, {"nodes": self._ids(what, nodes, None, version)}
+            return TYPE_PER_NODE, {"nodes": self._ids(argument, nodes, None, version)}
         raise InvalidRequest(f"edge types {[schema.edge_types[e].name for e in edge_types]} start at several node types; say ntype, one or per node")
 
     @staticmethod
-    def _near(edge_type: EdgeType, way: pb.Direction) -> str:
+    def _local_type(edge_type: EdgeType, direction: pb.Direction) -> str:
         """The type of the nodes that edges are asked of."""
-        return edge_type.src_type if way == pb.OUT else edge_type.dst_type
+        return edge_type.src_type if direction == pb.OUT else edge_type.dst_type
 
     def _types(self, ntype: ArrayLike, ids: Ids) -> Types:
-        types = arguments.ids("ntype", ntype, least=-1)
-        arguments.same_length("ntype", types, len(ids))
-        known = len(self.schema.node_types)
-        if types.size and types.max() >= known:
-            at = int(np.argmax(types >= known))
-            raise InvalidRequest(f"ntype[{at}] = {types[at]}: there are node types 0 to {known - 1}")
+        types = arguments.ids("ntype", ntype, minimum=-1)
+        arguments.require_length("ntype", types, len(ids))
+        type_count = len(self.schema.node_types)
+        if types.size and types.max() >= type_count:
+            position = int(np.argmax(types >= type_count))
+            raise InvalidRequest(f"ntype[{position}] = {types[position]}: there are node types 0 to {type_count - 1}")
         return types.astype(np.int32)
 
 
-def direction_of(word: str) -> pb.Direction:
+def parse_direction(direction: str) -> pb.Direction:
     """A direction as it travels."""
-    if word not in ("out", "in"):
-        raise InvalidRequest(f"direction {word!r}: expected out or in")
-    return pb.OUT if word == "out" else pb.IN
+    if direction not in ("out", "in"):
+        raise InvalidRequest(f"direction {direction!r}: expected out or in")
+    return pb.OUT if direction == "out" else pb.IN
 
 
 def version_of(head: Any) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from asterism import arguments
-from asterism.clustered import Clustered
+from asterism.clustered import ClusterBatchCalls
 from asterism.records import Cursor, EdgeBatch, NodeBatch
 from asterism.sampling import version_of
 from asterism_proto.arrays import Frame
@@ -17,7 +17,7 @@ _DONE = -1
 """A cursor's row: the part has been read to its end."""
 
 
-class Scans(Clustered):
+class ScanCalls(ClusterBatchCalls):
     """The part of a graph that exports and full inference read through."""
 
     def scan_nodes(
@@ -58,14 +58,14 @@ class Scans(Clustered):
         ...     saved = batch.cursor
         """
         type_id, _ = self._session.node_type(self.space, ntype)
-        wanted = arguments.names(names)
-        head = wire.ScanNodesRequest(space=self.space, type_id=type_id, names=wanted, weight=weight)
-        for reply, cursor in self._scanned("scan_nodes", head, "ids", version, rows, parts, after):
+        feature_names = arguments.names(names)
+        head = wire.ScanNodesRequest(space=self.space, type_id=type_id, names=feature_names, weight=weight)
+        for reply, cursor in self._scan_replies("scan_nodes", head, "ids", version, rows, parts, after):
             yield NodeBatch(
                 part=cursor.part,
                 ids=reply.array("ids", "int64"),
                 weights=reply.array("weights", "float32"),
-                features=arguments.columns(reply.arrays, wanted),
+                features=arguments.decode_columns(reply.arrays, feature_names),
                 version=cursor.version,
                 cursor=cursor,
             )
@@ -86,41 +86,41 @@ class Scans(Clustered):
         Arguments as of `scan_nodes`.
         """
         type_id, _ = self._session.edge_type(self.space, etype)
-        wanted = arguments.names(names)
-        head = wire.ScanEdgesRequest(space=self.space, type_id=type_id, names=wanted, weight=weight)
-        for reply, cursor in self._scanned("scan_edges", head, "src", version, rows, parts, after):
+        feature_names = arguments.names(names)
+        head = wire.ScanEdgesRequest(space=self.space, type_id=type_id, names=feature_names, weight=weight)
+        for reply, cursor in self._scan_replies("scan_edges", head, "src", version, rows, parts, after):
             yield EdgeBatch(
                 part=cursor.part,
                 src=reply.array("src", "int64"),
                 dst=reply.array("dst", "int64"),
                 edge_ids=reply.array("eids", "int64"),
                 weights=reply.array("weights", "float32"),
-                features=arguments.columns(reply.arrays, wanted),
+                features=arguments.decode_columns(reply.arrays, feature_names),
                 version=cursor.version,
                 cursor=cursor,
             )
 
-    def _scanned(
-        self, method: str, head: Any, identity: str, version: int | None, rows: int, parts: Iterable[int] | None, after: Sequence[int] | None
+    def _scan_replies(
+        self, method: str, head: Any, id_section: str, version: int | None, rows: int, parts: Iterable[int] | None, after: Sequence[int] | None
     ) -> Iterator[tuple[Frame, Cursor]]:
         """Replies with any rows, and where each one ends."""
-        left = list(range(self.schema.parts) if parts is None else parts)
+        remaining = list(range(self.schema.parts) if parts is None else parts)
         row = 0
         if after is not None:
-            begun = Cursor(*after)
-            if version not in (None, begun.version):
-                raise InvalidRequest(f"version {version}: the cursor is of version {begun.version}; leave the version out, or scan anew")
-            if begun.part not in left:
-                raise InvalidRequest(f"the cursor is in part {begun.part}, the scan of parts {left}; give the same parts again")
-            version, left, row = begun.version, left[left.index(begun.part) :], begun.row
-        pinned, head.limit = self._version(version), arguments.count("rows", rows, least=1)
-        for part in left:
+            start = Cursor(*after)
+            if version not in (None, start.version):
+                raise InvalidRequest(f"version {version}: the cursor is of version {start.version}; leave the version out, or scan anew")
+            if start.part not in remaining:
+                raise InvalidRequest(f"the cursor is in part {start.part}, the scan of parts {remaining}; give the same parts again")
+            version, remaining, row = start.version, remaining[remaining.index(start.part) :], start.row
+        pinned, head.limit = self._version(version), arguments.count("rows", rows, minimum=1)
+        for part in remaining:
             while row != _DONE:
                 self._version(pinned or None)  # a lease may end while a scan is read
                 head.version, head.part, head.cursor = pinned, part, row
                 reply = self._session.read(method, head)
-                answered: Any = reply.head
-                pinned, row = version_of(answered), int(answered.next_cursor)
-                if len(reply.array(identity, "int64")):
+                reply_head: Any = reply.head
+                pinned, row = version_of(reply_head), int(reply_head.next_cursor)
+                if len(reply.array(id_section, "int64")):
                     yield reply, Cursor(pinned, part, row)
             row = 0

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from asterism.catalog import SpaceInfo
 from asterism.transport import Transport
 from asterism.versions import VersionInfo
-from asterism.waiting import THREADS, Waits
+from asterism.waiting import THREAD_WAITER, Waiter
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import AsterismError, Deadline, NotFound, NotReady, Stale
-from asterism_proto.graph_prices import price_of, sizes_of
+from asterism_proto.graph_prices import price_request, section_sizes
 from asterism_proto.methods import CATALOG, GRAPH
 from asterism_proto.prices import check_reply
 from asterism_proto.schema import EdgeType, NodeType, Schema
@@ -30,7 +30,7 @@ _CATCH_UP_S = 5.0
 """How long a graphd may take to learn of a version that another one has answered with."""
 
 
-_GLANCE_S = 1.0
+_MANIFEST_TIMEOUT_S = 1.0
 """What showing a graph may take to ask how much it holds."""
 
 
@@ -56,10 +56,10 @@ os.register_at_fork(after_in_child=_in_child)
 class Session:
     """One connection's shared state; thread-safe."""
 
-    def __init__(self, transport: Transport, timeout_s: float, waits: Waits = THREADS) -> None:
+    def __init__(self, transport: Transport, timeout_s: float, waiter: Waiter = THREAD_WAITER) -> None:
         self.transport = transport
         self.timeout_s = timeout_s
-        self.waits = waits
+        self.waiter = waiter
         self._lock = threading.Lock()
         self._schemas: dict[str, Schema] = {}
         self._newest: dict[str, int] = {}
@@ -69,7 +69,7 @@ class Session:
         _open.add(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"transport": self.transport, "timeout_s": self.timeout_s, "waits": self.waits, "schemas": self._schemas, "newest": self._newest}
+        return {"transport": self.transport, "timeout_s": self.timeout_s, "waits": self.waiter, "schemas": self._schemas, "newest": self._newest}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["transport"], state["timeout_s"], state["waits"])  # type: ignore[misc]  # the lock stays behind
@@ -87,7 +87,7 @@ class Session:
         InvalidRequest
             Before it is sent, where its reply is certain to be larger than a message, whatever the limits of the service are.
         """
-        price = price_of(head, sizes_of(arrays or {}))
+        price = price_request(head, section_sizes(arrays or {}))
         if price is not None:
             check_reply(price)
         reply = self.transport.call(GRAPH[name], Frame(head, arrays or {}), self.timeout_s)
@@ -105,30 +105,30 @@ class Session:
         space: str = head.space
         pinned = bool(head.version)
         floor = 0 if pinned else self._newest.get(space, 0)
-        until = time.monotonic() + min(_CATCH_UP_S, self.timeout_s)
+        deadline = time.monotonic() + min(_CATCH_UP_S, self.timeout_s)
         while True:
             try:
                 reply = self.graph(name, head, arrays)
-                answered: int = reply.head.version  # type: ignore[attr-defined]  # every reading reply has one
+                reply_version: int = reply.head.version  # type: ignore[attr-defined]  # every reading reply has one
             except NotReady:
                 if not floor:
                     raise
-                answered = 0
-            if pinned or answered >= floor:
+                reply_version = 0
+            if pinned or reply_version >= floor:
                 break
-            if time.monotonic() >= until:
-                raise Stale(f"space {space!r}: graphd answers version {answered}, this client has seen {floor}; it lags behind, try again")
-            self.waits.sleep(0.02)
+            if time.monotonic() >= deadline:
+                raise Stale(f"space {space!r}: graphd answers version {reply_version}, this client has seen {floor}; it lags behind, try again")
+            self.waiter.sleep(0.02)
         if not pinned:
-            self.seen(space, answered)
+            self.note_version(space, reply_version)
         return reply
 
-    def seen(self, space: str, version: int) -> None:
+    def note_version(self, space: str, version: int) -> None:
         """Note a version that later requests must not fall behind."""
         with self._lock:
             self._newest[space] = max(version, self._newest.get(space, 0))
 
-    def newest(self) -> dict[str, int]:
+    def newest_versions(self) -> dict[str, int]:
         """The newest version seen of each space."""
         with self._lock:
             return dict(self._newest)
@@ -139,61 +139,61 @@ class Session:
             self._schemas.pop(space, None)
             self._newest.pop(space, None)
 
-    def learn(self, info: SpaceInfo) -> SpaceInfo:
+    def store_space(self, info: SpaceInfo) -> SpaceInfo:
         """Keep a space's schema."""
-        self.know(info.name, info.schema)
+        self.store_schema(info.name, info.schema)
         return info
 
-    def know(self, space: str, schema: Schema) -> None:
+    def store_schema(self, space: str, schema: Schema) -> None:
         """Keep the schema of a space."""
         with self._lock:
             self._schemas[space] = schema
 
     def schema(self, space: str, *, fresh: bool = False) -> Schema:
         """A space's schema, asked for once."""
-        known = None if fresh else self._schemas.get(space)
-        if known is None:
-            known = self.learn(SpaceInfo.from_proto(self.catalog("describe_space", meta.SpaceRequest(space=space)))).schema
-        return known
+        cached = None if fresh else self._schemas.get(space)
+        if cached is None:
+            cached = self.store_space(SpaceInfo.from_proto(self.catalog("describe_space", meta.SpaceRequest(space=space)))).schema
+        return cached
 
     def node_type(self, space: str, name: str) -> tuple[int, NodeType]:
         """A node type by name, with its id; NotFound says which there are."""
         try:
             schema = self.schema(space)
-            at = schema.node_type_id(name)
+            type_id = schema.node_type_id(name)
         except NotFound:
             schema = self.schema(space, fresh=True)
-            at = schema.node_type_id(name)
-        return at, schema.node_types[at]
+            type_id = schema.node_type_id(name)
+        return type_id, schema.node_types[type_id]
 
     def edge_type(self, space: str, name: str) -> tuple[int, EdgeType]:
         """An edge type by its triple or relation, with its id; NotFound says which there are."""
         try:
             schema = self.schema(space)
-            at = schema.edge_type_id(name)
+            type_id = schema.edge_type_id(name)
         except NotFound:
             schema = self.schema(space, fresh=True)
-            at = schema.edge_type_id(name)
-        return at, schema.edge_types[at]
+            type_id = schema.edge_type_id(name)
+        return type_id, schema.edge_types[type_id]
 
     def edge_type_ids(self, space: str, names: Sequence[str]) -> list[int]:
         """Ids of edge types, every one where none is named."""
         return [self.edge_type(space, name)[0] for name in names] or list(range(len(self.schema(space).edge_types)))
 
-    def knows(self, space: str) -> bool:
+    def has_schema(self, space: str) -> bool:
         """Whether a space's schema was learned."""
         return space in self._schemas
 
-    def glance(self, space: str, version: int) -> VersionInfo | None:
+    def cached_manifest(self, space: str, version: int) -> VersionInfo | None:
         """What a version holds, for showing it: as it was last seen where it can not be asked for in a moment; None: not known."""
-        last = self._manifests.get(space)
-        if last is not None and version == last.version:
-            return last
-        if self.waits.may_block():
+        cached = self._manifests.get(space)
+        if cached is not None and version == cached.version:
+            return cached
+        if self.waiter.may_block():
             request = meta.ManifestRequest(space=space, version=version)
             with contextlib.suppress(AsterismError):
-                return self.manifest(self.transport.call(CATALOG["get_manifest"], request, min(_GLANCE_S, self.timeout_s)), space)
-        return last if last is not None and not version else None
+                return self.manifest(self.transport.call(CATALOG["get_manifest"], request, min(_MANIFEST_TIMEOUT_S, self.timeout_s)), space)
+        return cached if cached is not None and not version else None
 
     def manifest(self, message: Any, space: str) -> VersionInfo:
         """A version's manifest, which is kept for showing it."""
@@ -208,7 +208,7 @@ class Session:
         self.transport.close()
 
 
-def left(deadline: float) -> float:
+def seconds_left(deadline: float) -> float:
     """Seconds until ``deadline`` on the monotonic clock; Deadline when there are none."""
     remaining = deadline - time.monotonic()
     if remaining <= 0:
@@ -216,8 +216,8 @@ def left(deadline: float) -> float:
     return remaining
 
 
-def edge_types_of(nodes: NDArray[np.int64], types: NDArray[np.int32] | None, wanted: Sequence[int]) -> NDArray[np.int32]:
+def expand_edge_types(nodes: NDArray[np.int64], types: NDArray[np.int32] | None, edge_types: Sequence[int]) -> NDArray[np.int32]:
     """The edge type of each neighbor: a reply leaves them out where there was only one to choose from."""
     if types is not None:
         return types
-    return np.where(nodes >= 0, np.int32(wanted[0] if wanted else -1), np.int32(-1))
+    return np.where(nodes >= 0, np.int32(edge_types[0] if edge_types else -1), np.int32(-1))

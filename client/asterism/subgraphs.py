@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 from numpy.typing import ArrayLike, NDArray
 
 from asterism import answers, arguments
-from asterism.fanouts import Columns, wanted_features
+from asterism.fanouts import FeatureSelection, requested_features
 from asterism.names import NodeTypes
-from asterism.reading import Reader
+from asterism.reading import NeighborCalls
 from asterism.records import Subgraph
-from asterism.sampling import BY_ARRAY, Names, direction_of
+from asterism.sampling import TYPE_PER_NODE, Names, parse_direction
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as wire
 
 
-class _Said(NamedTuple):
+class _RequestPart(NamedTuple):
     """A part of a request."""
 
     fields: dict[str, Any]
@@ -26,7 +26,7 @@ class _Said(NamedTuple):
     arrays: dict[str, NDArray[Any]]
 
 
-class Subgraphs(Reader):
+class SubgraphCalls(NeighborCalls):
     """The part of a graph that batches are made of."""
 
     def sample_subgraph(
@@ -49,7 +49,7 @@ class Subgraphs(Reader):
         edge_times: bool = False,
         weights: bool = False,
         edge_ids: bool = True,
-        node_features: Columns = None,
+        node_features: FeatureSelection = None,
         seed: int | None = None,
         version: int | None = None,
     ) -> Subgraph:
@@ -94,8 +94,8 @@ class Subgraphs(Reader):
         --------
         >>> batch = graph.sample_subgraph([3, 7], [15, 10], "cites", direction="in")  # doctest: +SKIP
         """
-        _, said = self._growing(seeds, fanouts, etypes, ntype, direction, expand, version)
-        until, seen = arguments.until(times, len(said.arrays["nodes"]), strict=strict, strategy=strategy, edge_times=edge_times)
+        _, request_part = self._khop_request(seeds, fanouts, etypes, ntype, direction, expand, version)
+        temporal_filter, time_arrays = arguments.temporal_filter(times, len(request_part.arrays["nodes"]), strict=strict, strategy=strategy, edge_times=edge_times)
         head = wire.SampleSubgraphRequest(
             seed=arguments.seed(seed),
             replace=replace,
@@ -105,11 +105,11 @@ class Subgraphs(Reader):
             disjoint=disjoint,
             want_edge_ids=edge_ids,
             want_weights=weights,
-            node_features=wanted_features(self.schema, node_features),
-            until=until,
-            **said.fields,
+            node_features=requested_features(self.schema, node_features),
+            until=temporal_filter,
+            **request_part.fields,
         )
-        return self._sampled("sample_subgraph", answers.subgraph, head, said.arrays | seen)
+        return self._call("sample_subgraph", answers.subgraph, head, request_part.arrays | time_arrays)
 
     def sample_ego_subgraphs(
         self,
@@ -128,7 +128,7 @@ class Subgraphs(Reader):
         expand: str = "first",
         weights: bool = False,
         edge_ids: bool = True,
-        node_features: Columns = None,
+        node_features: FeatureSelection = None,
         seed: int | None = None,
         version: int | None = None,
     ) -> Subgraph:
@@ -177,10 +177,10 @@ class Subgraphs(Reader):
         >>> batch = graph.sample_ego_subgraphs(papers, [10, 5], "cites", direction="in", seed=3)  # doctest: +SKIP
         >>> roots = embeddings["paper"][batch.seeds]  # doctest: +SKIP
         """
-        wanted, said = self._growing(seeds, fanouts, etypes, ntype, direction, expand, version)
+        edge_types, request_part = self._khop_request(seeds, fanouts, etypes, ntype, direction, expand, version)
         head = wire.SampleEgoSubgraphsRequest(
             seed=arguments.seed(seed),
-            edge_types=wanted if among is None else self._session.edge_type_ids(self.space, arguments.type_names("among", among)),
+            edge_types=edge_types if among is None else self._session.edge_type_ids(self.space, arguments.type_names("among", among)),
             replace=replace,
             uniform=not weighted,
             weight=weight,
@@ -188,10 +188,10 @@ class Subgraphs(Reader):
             disjoint=disjoint,
             want_edge_ids=edge_ids,
             want_weights=weights,
-            node_features=wanted_features(self.schema, node_features),
-            **said.fields,
+            node_features=requested_features(self.schema, node_features),
+            **request_part.fields,
         )
-        return self._sampled("sample_ego_subgraphs", answers.ego_subgraphs, head, said.arrays)
+        return self._call("sample_ego_subgraphs", answers.ego_subgraphs, head, request_part.arrays)
 
     def induced_subgraph(
         self,
@@ -205,7 +205,7 @@ class Subgraphs(Reader):
         direction: str = "out",
         weights: bool = False,
         edge_ids: bool = True,
-        node_features: Columns = None,
+        node_features: FeatureSelection = None,
         version: int | None = None,
     ) -> Subgraph:
         """All edges among some nodes, as one subgraph with nodes numbered from 0.
@@ -252,27 +252,27 @@ class Subgraphs(Reader):
         >>> found = graph.induced_subgraph([3, 7, 12], "cites")  # doctest: +SKIP
         >>> found.row["paper:cites:paper"], found.col["paper:cites:paper"]  # doctest: +SKIP
         """
-        wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
-        way = direction_of(direction)
-        node_type, arrays = self._members(nodes, ntype, wanted, version)
+        edge_types = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
+        wire_direction = parse_direction(direction)
+        node_type, arrays = self._member_sections(nodes, ntype, edge_types, version)
         if indptr is not None:
             arrays["indptr"] = arguments.indptr(indptr, len(arrays["nodes"]))
         head = wire.InducedSubgraphRequest(
             space=self.space,
             version=self._version(version),
-            edge_types=wanted,
+            edge_types=edge_types,
             node_type=node_type,
-            direction=way,
+            direction=wire_direction,
             weight=weight,
             where=where,
             want_edge_ids=edge_ids,
             want_weights=weights,
-            node_features=wanted_features(self.schema, node_features),
+            node_features=requested_features(self.schema, node_features),
         )
         reply = self._session.read("induced_subgraph", head, arrays)
-        return answers.induced(answers.Answered(asked=head, arrays=arrays, reply=reply, schema=self.schema, token=""))
+        return answers.induced_subgraph(answers.SamplingCall(request=head, arrays=arrays, reply=reply, schema=self.schema, token=""))
 
-    def _growing(
+    def _khop_request(
         self,
         seeds: ArrayLike,
         fanouts: Sequence[int] | Mapping[str, Sequence[int]],
@@ -281,49 +281,49 @@ class Subgraphs(Reader):
         direction: str,
         expand: str,
         version: int | None,
-    ) -> tuple[list[int], _Said]:
+    ) -> tuple[list[int], _RequestPart]:
         """The edge types that are followed, and what a request says of how nodes are met."""
         if expand not in ("first", "every"):
             raise InvalidRequest(f"expand {expand!r}: expected 'first' or 'every'")
-        named = arguments.type_names("etypes", list(fanouts) if isinstance(fanouts, Mapping) and etypes is None else etypes)
-        wanted = self._session.edge_type_ids(self.space, named)
-        counts = self._fanouts(fanouts, wanted)
-        way = direction_of(direction)
-        node_type, arrays = self._starts(seeds, ntype, wanted, way, what="seeds", version=version)
+        followed = arguments.type_names("etypes", list(fanouts) if isinstance(fanouts, Mapping) and etypes is None else etypes)
+        edge_types = self._session.edge_type_ids(self.space, followed)
+        counts = self._fanouts(fanouts, edge_types)
+        wire_direction = parse_direction(direction)
+        node_type, arrays = self._seed_sections(seeds, ntype, edge_types, wire_direction, argument="seeds", version=version)
         fields = {
             "space": self.space,
             "version": self._version(version),
-            "reach": [wire.Reach(edge_type=etype, counts=hops) for etype, hops in zip(wanted, counts, strict=True)],
+            "reach": [wire.Reach(edge_type=etype, counts=hops) for etype, hops in zip(edge_types, counts, strict=True)],
             "node_type": node_type,
-            "direction": way,
+            "direction": wire_direction,
             "every": expand == "every",
         }
-        return wanted, _Said(fields, arrays)
+        return edge_types, _RequestPart(fields, arrays)
 
-    def _members(self, nodes: ArrayLike, ntype: NodeTypes, edge_types: Sequence[int], version: int | None) -> tuple[int, dict[str, NDArray[Any]]]:
+    def _member_sections(self, nodes: ArrayLike, ntype: NodeTypes, edge_types: Sequence[int], version: int | None) -> tuple[int, dict[str, NDArray[Any]]]:
         """The node type and sections of nodes that are at either end of edges."""
         schema = self.schema
         ends = {end for e in edge_types for end in (schema.edge_types[e].src_type, schema.edge_types[e].dst_type)}
         if ntype is None and len(ends) > 1:
             if schema.ids != "global":
-                named = [schema.edge_types[e].name for e in edge_types]
-                raise InvalidRequest(f"edge types {named} join nodes of several types; say ntype, one or per node")
-            return BY_ARRAY, {"nodes": self._ids("nodes", nodes, None, version)}
-        return self._starts(nodes, next(iter(ends)) if ntype is None and ends else ntype, edge_types, pb.OUT, version=version)
+                type_names = [schema.edge_types[e].name for e in edge_types]
+                raise InvalidRequest(f"edge types {type_names} join nodes of several types; say ntype, one or per node")
+            return TYPE_PER_NODE, {"nodes": self._ids("nodes", nodes, None, version)}
+        return self._seed_sections(nodes, next(iter(ends)) if ntype is None and ends else ntype, edge_types, pb.OUT, version=version)
 
-    def _fanouts(self, fanouts: Sequence[int] | Mapping[str, Sequence[int]], wanted: Sequence[int]) -> list[list[int]]:
+    def _fanouts(self, fanouts: Sequence[int] | Mapping[str, Sequence[int]], edge_types: Sequence[int]) -> list[list[int]]:
         """Counts per edge type and hop, checked."""
         if isinstance(fanouts, Mapping):
-            known = {self._session.edge_type(self.space, name)[0]: list(hops) for name, hops in fanouts.items()}
-            if set(known) != set(wanted):
-                named = [self.schema.edge_types[etype].name for etype in wanted]
-                raise InvalidRequest(f"fanouts of {sorted(fanouts)} for edge types {named}: expected a list of counts for each")
-            lists = [known[etype] for etype in wanted]
+            by_type = {self._session.edge_type(self.space, name)[0]: list(hops) for name, hops in fanouts.items()}
+            if set(by_type) != set(edge_types):
+                type_names = [self.schema.edge_types[etype].name for etype in edge_types]
+                raise InvalidRequest(f"fanouts of {sorted(fanouts)} for edge types {type_names}: expected a list of counts for each")
+            lists = [by_type[etype] for etype in edge_types]
         else:
-            lists = [list(fanouts)] * len(wanted)
+            lists = [list(fanouts)] * len(edge_types)
         for hops in lists:
             if not hops or len(hops) != len(lists[0]):
                 raise InvalidRequest(f"fanouts {fanouts!r}: expected one count per hop, as many for every edge type")
             for hop, count in enumerate(hops):
-                arguments.count(f"fanouts[{hop}]", count, least=-1)
+                arguments.count(f"fanouts[{hop}]", count, minimum=-1)
         return lists

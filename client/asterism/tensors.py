@@ -45,16 +45,16 @@ def scatter_max(updates: Tensor, indices: Any, size: int, *, empty: float) -> Te
     across = index.reshape(-1, *([1] * (updates.dim() - 1))).expand_as(updates)
     lowest = float("-inf") if updates.is_floating_point() else torch.iinfo(updates.dtype).min
     largest = updates.new_full((size, *updates.shape[1:]), lowest).scatter_reduce(0, across, updates, "amax", include_self=False)
-    there = torch.zeros(size, dtype=torch.bool, device=updates.device).index_fill(0, index, True)
-    return torch.where(there.reshape(size, *([1] * (updates.dim() - 1))), largest, updates.new_full((), empty))
+    occupied = torch.zeros(size, dtype=torch.bool, device=updates.device).index_fill(0, index, True)
+    return torch.where(occupied.reshape(size, *([1] * (updates.dim() - 1))), largest, updates.new_full((), empty))
 
 
 def scatter_softmax(updates: Tensor, indices: Any, size: int) -> Tensor:
     """Softmax among those of one place."""
     index = _places(updates, indices, size)
     highest = scatter_max(updates.detach(), index, size, empty=0.0)
-    risen = (updates - highest.index_select(0, index)).exp()
-    return risen / scatter_add(risen, index, size).index_select(0, index)
+    exponentials = (updates - highest.index_select(0, index)).exp()
+    return exponentials / scatter_add(exponentials, index, size).index_select(0, index)
 
 
 def _places(updates: Tensor, indices: Any, size: int) -> Tensor:
@@ -66,13 +66,13 @@ def _places(updates: Tensor, indices: Any, size: int) -> Tensor:
     return index
 
 
-def _index(name: str, indices: Any, beside: Tensor, size: int) -> Tensor:
+def _index(name: str, indices: Any, like: Tensor, size: int) -> Tensor:
     torch = sys.modules["torch"]
-    index = torch.as_tensor(indices, dtype=torch.int64, device=beside.device)
+    index = torch.as_tensor(indices, dtype=torch.int64, device=like.device)
     if index.dim() != 1:
         raise InvalidRequest(f"{name} has shape {list(index.shape)}; expected one dimension")
     wrong = torch.nonzero((index < 0) | (index >= size))
     if len(wrong):
-        at = int(wrong[0])
-        raise InvalidRequest(f"{name}[{at}] = {int(index[at])}: expected 0 or more, and less than {size}")
+        position = int(wrong[0])
+        raise InvalidRequest(f"{name}[{position}] = {int(index[position])}: expected 0 or more, and less than {size}")
     return index

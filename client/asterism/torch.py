@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, Sampler, get_worker_info
 
 from asterism import arguments, mixing
-from asterism.batches import Batches, ClusterGroups, DrawnSubgraphs, Given, LinkBatches
+from asterism.batches import NodeEpochBatches, ClusterEpochBatches, SubgraphEpochBatches, WorkerBatch, LinkEpochBatches
 from asterism.epochs import EpochCursor
 from asterism.records import FeatureValue, Ids
 from asterism_proto.errors import InvalidRequest
@@ -54,7 +54,7 @@ class MultiHot:
     """
 
     def __init__(self, width: int) -> None:
-        self.width = arguments.count("width", width, least=1)
+        self.width = arguments.count("width", width, minimum=1)
 
     def __call__(self, column: FeatureValue) -> Any:
         """The rows of a column ``(indptr, indices)``."""
@@ -69,13 +69,13 @@ class MultiHot:
         return out
 
 
-def _worker() -> tuple[int, int]:
+def _worker_index() -> tuple[int, int]:
     """Which of how many worker processes this is."""
     worker = get_worker_info()
     return (worker.id, worker.num_workers) if worker is not None else (0, 1)
 
 
-class NodeBatches(Batches, IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
+class NodeBatches(NodeEpochBatches, IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
     """Every node of a type once an epoch over all ranks and workers, in shuffled batches; each made by ``make`` in threads ahead of time.
 
     Going through it gives what is left of the epoch, and begins the next one. Read it through a `BatchLoader` for worker processes, or go through
@@ -113,14 +113,14 @@ class NodeBatches(Batches, IterableDataset):  # type: ignore[misc]  # torch is n
     ...         step(batch)
     """
 
-    def _share(self) -> tuple[int, int]:
-        return _worker()
+    def _worker_share(self) -> tuple[int, int]:
+        return _worker_index()
 
-    def _nodes(self, nodes: Ids) -> Any:
+    def _plain_batch(self, nodes: Ids) -> Any:
         return tensor(nodes)
 
 
-class EdgeBatches(LinkBatches, IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
+class EdgeBatches(LinkEpochBatches, IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
     """Every edge of a type once an epoch over all ranks and workers, in shuffled batches, with negatives; each made by ``make`` ahead of time.
 
     Gone through, stopped, resumed and shared over ranks and workers as `NodeBatches` are.
@@ -153,11 +153,11 @@ class EdgeBatches(LinkBatches, IterableDataset):  # type: ignore[misc]  # torch 
     ...         step(labels, batch)
     """
 
-    def _share(self) -> tuple[int, int]:
-        return _worker()
+    def _worker_share(self) -> tuple[int, int]:
+        return _worker_index()
 
 
-class ClusterBatches(ClusterGroups, IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
+class ClusterBatches(ClusterEpochBatches, IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
     """Every cluster once an epoch over all ranks and workers, q at a time, with all edges among their nodes; each made ahead of time.
 
     Gone through, stopped, resumed and shared over ranks and workers as `NodeBatches` are.
@@ -183,11 +183,11 @@ class ClusterBatches(ClusterGroups, IterableDataset):  # type: ignore[misc]  # t
     ...         step(batch.subgraph)
     """
 
-    def _share(self) -> tuple[int, int]:
-        return _worker()
+    def _worker_share(self) -> tuple[int, int]:
+        return _worker_index()
 
 
-class SaintBatches(DrawnSubgraphs, IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
+class SaintBatches(SubgraphEpochBatches, IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
     """So many subgraphs an epoch over all ranks and workers, each drawn as a whole (GraphSAINT), in threads ahead of time.
 
     Gone through, stopped, resumed and shared over ranks and workers as `NodeBatches` are. The nodes of a subgraph follow from the sampler, its seed,
@@ -211,25 +211,25 @@ class SaintBatches(DrawnSubgraphs, IterableDataset):  # type: ignore[misc]  # to
     >>> batches = SaintBatches(sampler, 30, lambda graph, found, seed: (found, *norms.of(found)), seed=1)  # doctest: +SKIP
     """
 
-    def _share(self) -> tuple[int, int]:
-        return _worker()
+    def _worker_share(self) -> tuple[int, int]:
+        return _worker_index()
 
 
 Dataset = NodeBatches | EdgeBatches | ClusterBatches | SaintBatches
 
 
-class _Tracked(IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
+class _TrackedBatches(IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
     """Batches with where they end, for the process that counts them."""
 
     def __init__(self, batches: Dataset) -> None:
         self._batches = batches
 
-    def __iter__(self) -> Iterator[Given]:
-        return self._batches._given()
+    def __iter__(self) -> Iterator[WorkerBatch]:
+        return self._batches._worker_batches()
 
 
-def _as_given(given: Given) -> Given:
-    return given
+def _identity(batch: WorkerBatch) -> WorkerBatch:
+    return batch
 
 
 class BatchLoader:
@@ -250,22 +250,22 @@ class BatchLoader:
         For ``persistent_workers``: workers are made for each epoch, so that an interrupted one can be gone on with.
     """
 
-    def __init__(self, batches: Dataset, num_workers: int = 0, **more: Any) -> None:
-        wrong = sorted({"persistent_workers", "batch_size", "shuffle", "sampler", "batch_sampler", "collate_fn", "drop_last"} & set(more))
-        if wrong:
-            raise InvalidRequest(f"{', '.join(wrong)}: a loader of batches makes, shuffles and shares them itself; leave this out")
-        self.batches, self._workers, self._more = batches, num_workers, more
+    def __init__(self, batches: Dataset, num_workers: int = 0, **loader_options: Any) -> None:
+        reserved = sorted({"persistent_workers", "batch_size", "shuffle", "sampler", "batch_sampler", "collate_fn", "drop_last"} & set(loader_options))
+        if reserved:
+            raise InvalidRequest(f"{', '.join(reserved)}: a loader of batches makes, shuffles and shares them itself; leave this out")
+        self.batches, self._workers, self._more = batches, num_workers, loader_options
 
     def __iter__(self) -> Iterator[Any]:
         if not self._workers:
             yield from self.batches
             return
-        loader = DataLoader(_Tracked(self.batches), batch_size=None, num_workers=self._workers, collate_fn=_as_given, **self._more)
-        epoch, begun = self.batches.epoch, iter(loader)  # workers get a copy of what is left before it is split here
-        self.batches._begin(self._workers)
-        for given in begun:
-            self.batches._note(given)
-            yield given.value
+        loader = DataLoader(_TrackedBatches(self.batches), batch_size=None, num_workers=self._workers, collate_fn=_identity, **self._more)
+        epoch, iterator = self.batches.epoch, iter(loader)  # workers get a copy of what is left before it is split here
+        self.batches._split_over_workers(self._workers)
+        for worker_batch in iterator:
+            self.batches._record_progress(worker_batch)
+            yield worker_batch.value
         self.batches.set_epoch(epoch + 1)
 
     def state_dict(self) -> dict[str, Any]:
@@ -305,7 +305,7 @@ class BatchOrder(Sampler):  # type: ignore[misc]  # torch is not installed where
 
     def __init__(self, size: int, batch_size: int, *, seed: int, rank: int = 0, world: int = 1) -> None:
         self._cursor = EpochCursor(arguments.count("size", size), seed=arguments.seed(seed), rank=rank, world=world)
-        self.batch_size = arguments.count("batch_size", batch_size, least=1)
+        self.batch_size = arguments.count("batch_size", batch_size, minimum=1)
 
     @property
     def epoch(self) -> int:
@@ -316,9 +316,9 @@ class BatchOrder(Sampler):  # type: ignore[misc]  # torch is not installed where
         return -(-self._cursor.left // self.batch_size)
 
     def __iter__(self) -> Iterator[list[int]]:
-        ahead = self._cursor.split(1)[0]
-        while ahead.left:
-            yield ahead.take(self.batch_size).tolist()
+        cursor = self._cursor.split(1)[0]
+        while cursor.left:
+            yield cursor.take(self.batch_size).tolist()
 
     def through(self, loader: Iterable[Any]) -> Iterator[Any]:
         """What is left of the epoch, batch by batch, and then the next one begins; a batch that was given counts as visited."""

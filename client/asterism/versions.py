@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from asterism_proto.hygiene import OWN_WEIGHTS, Hygiene, hygiene
+from asterism_proto.hygiene import OWN_WEIGHTS, WeightStats, compute_weight_stats
 from asterism_proto.indexes import Index, indexes_from_proto
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class PartitionStats:
     """Count and weight of one type in one part, by weights of one name."""
 
     part: int
@@ -44,7 +44,7 @@ class Share:
     largest: float = 0.0
 
     @classmethod
-    def from_proto(cls, message: pb.Total) -> Share:
+    def from_proto(cls, message: pb.Total) -> PartitionStats:
         """As it came over the wire."""
         return cls(
             part=message.part,
@@ -108,9 +108,9 @@ class VersionInfo:
     job_id: int
     created_ms: int
     digest: str
-    totals: tuple[Share, ...]
+    totals: tuple[PartitionStats, ...]
     """Per (element, type, part), by the rows' own weights; empty in lists of versions."""
-    named: tuple[Share, ...] = ()
+    named: tuple[PartitionStats, ...] = ()
     """The same by the weights of each table, of the types that have it."""
     indexes: tuple[Index, ...] = ()
     """That draws under conditions take."""
@@ -118,7 +118,7 @@ class VersionInfo:
     @classmethod
     def from_proto(cls, message: pb.Manifest) -> VersionInfo:
         """As it came over the wire."""
-        shares = [Share.from_proto(total) for total in message.totals]
+        shares = [PartitionStats.from_proto(total) for total in message.totals]
         return cls(
             space_id=message.space_id,
             version=message.version,
@@ -139,13 +139,13 @@ class VersionInfo:
         """The weight sum of one type over all parts, by the weights of that name."""
         return sum(share.weight for share in self._shares(element, type_id, name))
 
-    def hygiene(self, element: str, type_id: int, name: str = "") -> Hygiene:
+    def hygiene(self, element: str, type_id: int, name: str = "") -> WeightStats:
         """What the weights of one type and name are like: odd values, effective sample size, largest share, error bound."""
-        return hygiene(self._shares(element, type_id, name))
+        return compute_weight_stats(self._shares(element, type_id, name))
 
-    def shares(self, name: str = "") -> list[Share]:
+    def shares(self, name: str = "") -> list[PartitionStats]:
         """The totals by the weights of that name, of the types that have them."""
         return [share for share in (*self.totals, *self.named) if share.weight_name == ("" if name in OWN_WEIGHTS else name)]
 
-    def _shares(self, element: str, type_id: int, name: str) -> list[Share]:
+    def _shares(self, element: str, type_id: int, name: str) -> list[PartitionStats]:
         return [share for share in self.shares(name) if (share.element, share.type_id) == (element, type_id)]

@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 from asterism import answers, arguments
 from asterism.names import NodeTypes
 from asterism.records import VisitSample
-from asterism.sampling import Names, direction_of
-from asterism.walking import Walker
+from asterism.sampling import Names, parse_direction
+from asterism.walking import WalkCalls
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
 
 
-class Visitor(Walker):
+class VisitCountCalls(WalkCalls):
     """The part of a graph that counts what walks come to."""
 
     def sample_pinsage(
@@ -81,21 +81,21 @@ class Visitor(Walker):
         >>> near.counts / near.counts.sum(axis=1, keepdims=True)  # doctest: +SKIP
         """
         steps = self._steps(metapath, 1)
-        way = direction_of(direction)
-        node_type, arrays = self._starts(nodes, ntype, steps[0], way, version=version)
+        wire_direction = parse_direction(direction)
+        node_type, arrays = self._seed_sections(nodes, ntype, steps[0], wire_direction, version=version)
         head = wire.SamplePinsageRequest(
             space=self.space,
             version=self._version(version),
             seed=arguments.seed(seed),
             steps=[store.Step(edge_types=step) for step in steps],
-            traversals=arguments.count("traversals", traversals, least=1),
+            traversals=arguments.count("traversals", traversals, minimum=1),
             termination=arguments.number("termination", termination, 0, 1),
-            walks=arguments.count("walks", walks, least=1),
+            walks=arguments.count("walks", walks, minimum=1),
             count=arguments.count("n", n),
             node_type=node_type,
             uniform=not weighted,
             weight=weight,
             where=where,
-            direction=way,
+            direction=wire_direction,
         )
-        return self._sampled("sample_pinsage", answers.visit_sample, head, arrays)
+        return self._call("sample_pinsage", answers.visit_sample, head, arrays)

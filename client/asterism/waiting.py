@@ -15,59 +15,59 @@ from types import TracebackType
 from typing import Protocol, TypeVar
 
 Item = TypeVar("Item")
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 
-class Bell(Protocol):
+class Event(Protocol):
     """A word from one thread to another, that something has happened."""
 
-    def ring(self) -> None:
+    def set(self) -> None:
         """Wake whoever waits, or will wait next; from any thread."""
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for a ring, for so long at most; whether there was one. It counts once."""
 
 
-class Waits(Protocol):
+class Waiter(Protocol):
     """Whoever knows how to wait here. It holds nothing, and may be pickled."""
 
-    def inside(self) -> bool:
+    def in_greenlet(self) -> bool:
         """Whether the caller must not block its thread."""
 
     def may_block(self) -> bool:
         """Whether nobody is kept from their work by a caller that blocks its thread, or is a strand."""
 
-    def bell(self) -> Bell:
+    def event(self) -> Event:
         """One that the caller will wait for."""
 
     def sleep(self, seconds: float) -> None:
         """Go on after so many seconds."""
 
-    def each(self, function: Callable[[Item], Made], items: Iterable[Item], at_once: int) -> list[Made]:
+    def map_concurrently(self, function: Callable[[Item], Value], items: Iterable[Item], max_concurrent: int) -> list[Value]:
         """What ``function`` gives for each, in their order, so many calls at a time; the first error, where there is one."""
 
 
-class _ThreadBell:
+class _ThreadEvent:
     """Wakes a thread."""
 
-    __slots__ = ("_rung",)
+    __slots__ = ("_event",)
 
     def __init__(self) -> None:
-        self._rung = threading.Event()
+        self._event = threading.Event()
 
-    def ring(self) -> None:
-        self._rung.set()
+    def set(self) -> None:
+        self._event.set()
 
     def wait(self, seconds: float | None = None) -> bool:
-        rung = self._rung.wait(seconds)
-        self._rung.clear()
-        return rung
+        was_set = self._event.wait(seconds)
+        self._event.clear()
+        return was_set
 
 
-class Threads:
+class ThreadWaiter:
     """Waits by blocking the thread."""
 
-    def inside(self) -> bool:
+    def in_greenlet(self) -> bool:
         """Never: a thread may be blocked."""
         return False
 
@@ -75,37 +75,37 @@ class Threads:
         """Always."""
         return True
 
-    def bell(self) -> Bell:
+    def event(self) -> Event:
         """An event."""
-        return _ThreadBell()
+        return _ThreadEvent()
 
     def sleep(self, seconds: float) -> None:
         """As `time.sleep`."""
         time.sleep(seconds)
 
-    def each(self, function: Callable[[Item], Made], items: Iterable[Item], at_once: int) -> list[Made]:
+    def map_concurrently(self, function: Callable[[Item], Value], items: Iterable[Item], max_concurrent: int) -> list[Value]:
         """In threads of their own."""
-        wanted = list(items)
-        if len(wanted) < 2:
-            return [function(item) for item in wanted]
-        pool = ThreadPoolExecutor(min(at_once, len(wanted)), thread_name_prefix="asterism")
+        item_list = list(items)
+        if len(item_list) < 2:
+            return [function(item) for item in item_list]
+        pool = ThreadPoolExecutor(min(max_concurrent, len(item_list)), thread_name_prefix="asterism")
         try:
-            return list(pool.map(function, wanted))
+            return list(pool.map(function, item_list))
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-THREADS = Threads()
+THREAD_WAITER = ThreadWaiter()
 
 
-class Turns:
+class FairSemaphore:
     """A lock, or several places, that is waited for as everything here is: first come, first served.
 
     Parameters
     ----------
-    waits : Waits
+    waiter : Waits
         How.
-    places : int
+    permits : int
         How many may have one at a time.
 
     Examples
@@ -116,45 +116,45 @@ class Turns:
     >>> turns.give()
     """
 
-    def __init__(self, waits: Waits, places: int = 1) -> None:
-        self._waits = waits
-        self._places = places
+    def __init__(self, waiter: Waiter, permits: int = 1) -> None:
+        self._waiter = waiter
+        self._permits = permits
         self._guard = threading.Lock()
-        self._queue: deque[Bell] = deque()
+        self._queue: deque[Event] = deque()
 
-    def take(self, seconds: float | None = None) -> bool:
+    def acquire(self, seconds: float | None = None) -> bool:
         """Wait for a place, so long at most; whether it was given."""
         with self._guard:
-            if self._places:
-                self._places -= 1
+            if self._permits:
+                self._permits -= 1
                 return True
-            bell = self._waits.bell()
-            self._queue.append(bell)
+            event = self._waiter.event()
+            self._queue.append(event)
         try:
-            return bell.wait(seconds) or self._left(bell)
+            return event.wait(seconds) or self._withdraw(event)
         except BaseException:
-            if self._left(bell):
-                self.give()
+            if self._withdraw(event):
+                self.release()
             raise
 
-    def give(self) -> None:
+    def release(self) -> None:
         """Give a place back: to whoever has waited for longest."""
         with self._guard:
             if self._queue:
-                self._queue.popleft().ring()
+                self._queue.popleft().set()
             else:
-                self._places += 1
+                self._permits += 1
 
     def __enter__(self) -> None:
-        self.take()
+        self.acquire()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.give()
+        self.release()
 
-    def _left(self, bell: Bell) -> bool:
+    def _withdraw(self, event: Event) -> bool:
         """Wait no more; whether the place was given in that moment."""
         with self._guard:
-            if bell in self._queue:
-                self._queue.remove(bell)
+            if event in self._queue:
+                self._queue.remove(event)
                 return False
         return True

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 
 from asterism import answers, arguments
-from asterism.fanouts import Fanouts
-from asterism.metapaths import Metapath, metapaths_of
+from asterism.fanouts import FanoutCalls
+from asterism.metapaths import Metapath, parse_metapaths
 from asterism.names import NodeTypes
 from asterism.records import WalkSample
-from asterism.sampling import Names, direction_of
+from asterism.sampling import Names, parse_direction
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
 
 
-class Walker(Fanouts):
+class WalkCalls(FanoutCalls):
     """The walking half of a graph."""
 
     def metapaths(self, text: str) -> tuple[Metapath, ...]:
@@ -33,7 +33,7 @@ class Walker(Fanouts):
         >>> for path in graph.metapaths("u2buys2i-i2bought2u;u2follows2u"):  # doctest: +SKIP
         ...     graph.random_walk(users, path, 24, walks=10, first_step="distinct")
         """
-        return metapaths_of(self.schema, text)
+        return parse_metapaths(self.schema, text)
 
     def random_walk(
         self,
@@ -103,9 +103,9 @@ class Walker(Fanouts):
         (2, 5)
         """
         steps = self._steps(metapath, length)
-        _check(walks, first_step)
-        way = direction_of(direction)
-        node_type, arrays = self._starts(nodes, ntype, steps[0], way, version=version)
+        _check_walk_options(walks, first_step)
+        wire_direction = parse_direction(direction)
+        node_type, arrays = self._seed_sections(nodes, ntype, steps[0], wire_direction, version=version)
         head = wire.RandomWalkRequest(
             space=self.space,
             version=self._version(version),
@@ -116,15 +116,15 @@ class Walker(Fanouts):
             uniform=not weighted,
             weight=weight,
             where=where,
-            direction=way,
+            direction=wire_direction,
             restart=arguments.number("restart", restart, 0, 1),
             p=arguments.number("p", p, 1e-3, 1e3),
             q=arguments.number("q", q, 1e-3, 1e3),
             want_edge_ids=edge_ids,
-            walks=0 if walks is None else arguments.count("walks", walks, least=1),
+            walks=0 if walks is None else arguments.count("walks", walks, minimum=1),
             different_first=first_step == "distinct",
         )
-        return self._sampled("random_walk", answers.walk_sample, head, arrays)
+        return self._call("random_walk", answers.walk_sample, head, arrays)
 
     def _steps(self, metapath: Sequence[Names] | None, length: int | None) -> list[list[int]]:
         """The edge types of each step."""
@@ -137,7 +137,7 @@ class Walker(Fanouts):
         ]
 
 
-def _check(walks: int | None, first_step: str) -> None:
+def _check_walk_options(walks: int | None, first_step: str) -> None:
     """Refuse how walks can not go."""
     if first_step not in ("independent", "distinct"):
         raise InvalidRequest(f"first_step {first_step!r}: expected 'independent' or 'distinct'")

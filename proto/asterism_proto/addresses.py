@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.places import redacted
+from asterism_proto.places import redact
 
 PROTOCOLS = {"file": "file", "local": "file", "s3": "s3", "s3a": "s3", "sftp": "sftp", "ssh": "sftp"}
 """Protocols that can be allowed, with their canonical names. Every other protocol is refused, whatever fsspec or its plug-ins know."""
-EVERYTHING = "*"
+ALLOW_ALL = "*"
 """The value of `allowed_addresses` that allows every address of these protocols."""
 MAX_LENGTH = 1024
 """Characters of an address."""
@@ -67,7 +67,7 @@ class Address:
 
     def redacted(self) -> str:
         """Return the text without its secrets."""
-        return redacted(str(self))
+        return redact(str(self))
 
     def resolved(self) -> Address:
         """Return the address with the symbolic links of a local path resolved; other addresses as they are."""
@@ -76,7 +76,7 @@ class Address:
     def contains(self, other: Address) -> bool:
         """Return whether ``other`` is this folder or below it."""
         mine, theirs = (self.protocol, self.host, self.port), (other.protocol, other.host, other.port)
-        return mine == theirs and self.user in ("", other.user) and _within(other.path, self.path)
+        return mine == theirs and self.user in ("", other.user) and _is_within(other.path, self.path)
 
 
 def parse_address(text: str, *, field: str = "address", root: bool = False) -> Address:
@@ -97,58 +97,58 @@ def parse_address(text: str, *, field: str = "address", root: bool = False) -> A
         For another protocol, a chain of protocols, a relative path, percent-escapes, backslashes or control characters.
     """
 
-    def refused(expected: str) -> InvalidRequest:
-        return InvalidRequest(f"{field}={redacted(text)[:_SHOWN]!r}: expected {expected}")
+    def syntax_error(expected: str) -> InvalidRequest:
+        return InvalidRequest(f"{field}={redact(text)[:_SHOWN]!r}: expected {expected}")
 
     if len(text) > MAX_LENGTH:
-        raise refused(f"at most {MAX_LENGTH} characters, found {len(text)}; use a shorter address")
+        raise syntax_error(f"at most {MAX_LENGTH} characters, found {len(text)}; use a shorter address")
     if not text.isprintable() or "\\" in text:
-        raise refused(f"a folder's address without backslashes and control characters, {_EXAMPLES}")
+        raise syntax_error(f"a folder's address without backslashes and control characters, {_EXAMPLES}")
     if "::" in text:
-        raise refused(f"a single protocol, {_EXAMPLES}; chained protocols ('::') are not accepted")
+        raise syntax_error(f"a single protocol, {_EXAMPLES}; chained protocols ('::') are not accepted")
     match = _SYNTAX.fullmatch(text)
     if match is None:
-        raise refused(f"a protocol and a folder, {_EXAMPLES}")
+        raise syntax_error(f"a protocol and a folder, {_EXAMPLES}")
     protocol, rest = PROTOCOLS.get(match[1].lower(), ""), match[3]
     if not protocol:
-        raise refused(f"one of the protocols {', '.join(sorted(set(PROTOCOLS.values())))}, {_EXAMPLES}; found {match[1][:40]!r}")
+        raise syntax_error(f"one of the protocols {', '.join(sorted(set(PROTOCOLS.values())))}, {_EXAMPLES}; found {match[1][:40]!r}")
     if protocol == "file":
         if not rest.startswith("/"):
-            raise refused("an absolute path, as in file:///srv/exports")
+            raise syntax_error("an absolute path, as in file:///srv/exports")
         address = Address(protocol=protocol, path=posixpath.normpath("/" + rest.lstrip("/")))
     else:
         if not match[2]:
-            raise refused(f"'//' after the protocol, {_EXAMPLES}")
+            raise syntax_error(f"'//' after the protocol, {_EXAMPLES}")
         authority, _, path = rest.partition("/")
         segments = [segment for segment in path.split("/") if segment]
         if "?" in rest or "#" in rest:
-            raise refused(f"no query ('?') and no fragment ('#'), {_EXAMPLES}")
+            raise syntax_error(f"no query ('?') and no fragment ('#'), {_EXAMPLES}")
         if "." in segments or ".." in segments:
-            raise refused(f"a remote path without '.' and '..', {_EXAMPLES}")
-        located = _bucket(authority) if protocol == "s3" else _login(authority)
-        if located is None:
+            raise syntax_error(f"a remote path without '.' and '..', {_EXAMPLES}")
+        remote = _parse_bucket(authority) if protocol == "s3" else _parse_login(authority)
+        if remote is None:
             bucket = "a bucket name of letters, digits, '.', '_' and '-', without user and password, as in s3://bucket/folder"
-            raise refused(bucket if protocol == "s3" else "[USER[:PASSWORD]@]HOST[:PORT], as in sftp://backup@host:22/folder")
-        address = replace(located, path="/" + "/".join(segments))
+            raise syntax_error(bucket if protocol == "s3" else "[USER[:PASSWORD]@]HOST[:PORT], as in sftp://backup@host:22/folder")
+        address = replace(remote, path="/" + "/".join(segments))
     if _ESCAPE.search(address.path):
-        raise refused("a path without percent-escapes, which are not decoded; write the characters themselves")
+        raise syntax_error("a path without percent-escapes, which are not decoded; write the characters themselves")
     if address.path == "/" and not root:
-        raise refused(f"a folder, {_EXAMPLES}; a whole bucket, host or file system is not accepted")
+        raise syntax_error(f"a folder, {_EXAMPLES}; a whole bucket, host or file system is not accepted")
     return address
 
 
-def _bucket(authority: str) -> Address | None:
+def _parse_bucket(authority: str) -> Address | None:
     return Address(protocol="s3", path="/", host=authority) if _BUCKET.fullmatch(authority) else None
 
 
-def _login(authority: str) -> Address | None:
+def _parse_login(authority: str) -> Address | None:
     """Return ``user:password@host:port`` as an address without its path; None where it is not of that form."""
-    login, at, place = authority.rpartition("@")
+    login, separator, host_port = authority.rpartition("@")
     user, _, password = login.partition(":")
-    if at and not user:
+    if separator and not user:
         return None
-    if place.startswith("["):
-        host, bracket, port = place[1:].partition("]")
+    if host_port.startswith("["):
+        host, bracket, port = host_port[1:].partition("]")
         try:
             host = ipaddress.IPv6Address(host).compressed
         except ValueError:
@@ -157,7 +157,7 @@ def _login(authority: str) -> Address | None:
             return None
         port = port[1:]
     else:
-        host, _, port = place.partition(":")
+        host, _, port = host_port.partition(":")
         if not _HOST.fullmatch(host):
             return None
     if port and not (port.isascii() and port.isdigit() and 0 < int(port) <= 65535):
@@ -165,7 +165,7 @@ def _login(authority: str) -> Address | None:
     return Address(protocol="sftp", path="/", host=host.lower(), port=int(port or SFTP_PORT), user=user, password=password)
 
 
-def _within(path: str, folder: str) -> bool:
+def _is_within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
@@ -179,7 +179,7 @@ class AllowedAddresses:
         The daemon's name in messages.
     roots : tuple of Address
         Allowed folders, with everything below them.
-    everything : bool
+    allows_all : bool
         Allow every address of a known protocol.
     exports : Path, optional
         The daemon's own folder of exports, which is always allowed.
@@ -189,7 +189,7 @@ class AllowedAddresses:
 
     daemon: str
     roots: tuple[Address, ...] = ()
-    everything: bool = False
+    allows_all: bool = False
     exports: Path | None = None
     reserved: Path | None = None
 
@@ -203,12 +203,12 @@ class AllowedAddresses:
             Names the first entry that is not an address.
         """
         entries = [entry.strip() for entry in setting.split(",") if entry.strip()]
-        everything = EVERYTHING in entries
-        roots = tuple(parse_address(entry, field="allowed_addresses", root=True) for entry in entries if entry != EVERYTHING)
+        allows_all = ALLOW_ALL in entries
+        roots = tuple(parse_address(entry, field="allowed_addresses", root=True) for entry in entries if entry != ALLOW_ALL)
         for root in roots:
             if root.password:
                 raise InvalidRequest(f"allowed_addresses={root.redacted()!r}: expected an address without a password")
-        return cls(daemon=daemon, roots=roots, everything=everything, exports=exports, reserved=reserved)
+        return cls(daemon=daemon, roots=roots, allows_all=allows_all, exports=exports, reserved=reserved)
 
     def check(self, field: str, text: str) -> Address:
         """Return an address in canonical form if it may be opened.
@@ -227,37 +227,37 @@ class AllowedAddresses:
         InvalidRequest
             Names the address, the allowed folders and the setting.
         """
-        return self.admit(field, parse_address(text, field=field))
+        return self.check_parsed(field, parse_address(text, field=field))
 
-    def admit(self, field: str, address: Address) -> Address:
+    def check_parsed(self, field: str, address: Address) -> Address:
         """Return an address that is in canonical form already, as `check` does."""
-        own = self._own_exports(address)
-        if not own and not self._allowed(address):
-            raise InvalidRequest(f"{field}={address.redacted()}: expected an address below {self._described()}")
-        if not own and self.reserved is not None and address.protocol == "file":
+        is_own = self._is_own_export(address)
+        if not is_own and not self._is_allowed(address):
+            raise InvalidRequest(f"{field}={address.redacted()}: expected an address below {self._describe_roots()}")
+        if not is_own and self.reserved is not None and address.protocol == "file":
             real, data = os.path.realpath(address.path), os.path.realpath(self.reserved)
-            if _within(real, data):
+            if _is_within(real, data):
                 raise InvalidRequest(
                     f"{field}={address.redacted()}: expected a folder outside of the data folder of this {self.daemon}; choose another one"
                 )
         return address
 
-    def _own_exports(self, address: Address) -> bool:
+    def _is_own_export(self, address: Address) -> bool:
         if self.exports is None or address.protocol != "file":
             return False
-        return _within(os.path.realpath(address.path), os.path.realpath(self.exports))
+        return _is_within(os.path.realpath(address.path), os.path.realpath(self.exports))
 
-    def _allowed(self, address: Address) -> bool:
-        if self.everything:
+    def _is_allowed(self, address: Address) -> bool:
+        if self.allows_all:
             return True
         roots = [root for root in self.roots if root.contains(address)]
         return bool(roots) and (address.protocol != "file" or any(root.resolved().contains(address.resolved()) for root in self.roots))
 
-    def _described(self) -> str:
+    def _describe_roots(self) -> str:
         roots: Sequence[str] = [root.redacted() for root in self.roots]
         if not roots:
             return (
                 f"a folder in the setting allowed_addresses of {self.daemon}, which is empty; add it to this setting of metad and of every storaged"
             )
-        which = roots[0] if len(roots) == 1 else f"one of {', '.join(roots)}"
-        return f"{which}, as listed in the setting allowed_addresses of {self.daemon}"
+        description = roots[0] if len(roots) == 1 else f"one of {', '.join(roots)}"
+        return f"{description}, as listed in the setting allowed_addresses of {self.daemon}"

@@ -31,15 +31,15 @@ Array = NDArray[Any]
 Head = TypeVar("Head", bound=Message)
 
 MAGIC = 0x4D525341  # "ASRM"
-_FIXED = struct.Struct("<IIII")
+_FRAME_HEADER = struct.Struct("<IIII")
 _DESCRIPTOR = struct.Struct("<BBBBI")
 _NAMES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "bool")
 _DTYPES = tuple(np.dtype(name).newbyteorder("<") for name in _NAMES)
 _DTYPE_OF = {name: np.dtype(name) for name in _NAMES}
 _CODES = {np.dtype(name): code for code, name in enumerate(_NAMES)}
-_I64, _U32 = _CODES[np.dtype("int64")], _CODES[np.dtype("uint32")]
+_INT64_CODE, _UINT32_CODE = _CODES[np.dtype("int64")], _CODES[np.dtype("uint32")]
 _NARROW_MIN_SIZE = 1024
-_HAS_NONE = 1
+_HAS_MINUS_ONE = 1
 _PAD = bytes(8)
 
 DTYPES = frozenset(_NAMES)
@@ -55,14 +55,14 @@ class Frame:
 
     def array(self, name: str, dtype: str, ndim: int = 1) -> Array:
         """The section called ``name``; InvalidRequest when it is missing or of another dtype or rank."""
-        found = self.arrays.get(name)
-        if found is None:
+        section = self.arrays.get(name)
+        if section is None:
             raise InvalidRequest(f"the array {name!r} is missing; expected {dtype} of {ndim} dimension(s)")
-        if found.dtype != _DTYPE_OF[dtype] or found.ndim != ndim:
-            raise InvalidRequest(f"the array {name!r} is {found.dtype}{list(found.shape)}; expected {dtype} of {ndim} dimension(s)")
-        return found
+        if section.dtype != _DTYPE_OF[dtype] or section.ndim != ndim:
+            raise InvalidRequest(f"the array {name!r} is {section.dtype}{list(section.shape)}; expected {dtype} of {ndim} dimension(s)")
+        return section
 
-    def optional(self, name: str, dtype: str, ndim: int = 1) -> Array | None:
+    def optional_array(self, name: str, dtype: str, ndim: int = 1) -> Array | None:
         """The section called ``name``, or None where there is none."""
         return self.array(name, dtype, ndim) if name in self.arrays else None
 
@@ -78,14 +78,14 @@ def _varint(value: int) -> bytes:
 
 def _narrow(array: Array) -> tuple[Array, int]:
     """``array`` as uint32 when every value is in -1 .. 2^32 - 2 and it is large enough to matter, else as it is; and its flags."""
-    if array.size < _NARROW_MIN_SIZE or (least := int(array.min())) < -1 or array.max() > 0xFFFFFFFE:
+    if array.size < _NARROW_MIN_SIZE or (min_value := int(array.min())) < -1 or array.max() > 0xFFFFFFFE:
         return array, 0
-    return array.astype(np.uint32), _HAS_NONE if least < 0 else 0
+    return array.astype(np.uint32), _HAS_MINUS_ONE if min_value < 0 else 0
 
 
-def _widened(array: Array, flags: int) -> Array:
+def _widen(array: Array, flags: int) -> Array:
     """What `_narrow` made uint32, as int64."""
-    if not flags & _HAS_NONE:
+    if not flags & _HAS_MINUS_ONE:
         return array.astype(np.int64)
     signed = array.view(np.int32)
     if signed.min(initial=0) >= -1:  # the sign of 32 bits says it all, as it mostly does
@@ -97,10 +97,10 @@ def _widened(array: Array, flags: int) -> Array:
 
 def encode(frame: Frame, *, narrow: bool = True, envelope: bool = True) -> bytes:
     """One buffer that holds ``frame``; parameters as of `pieces`."""
-    return b"".join(pieces(frame, narrow=narrow, envelope=envelope))
+    return b"".join(encode_pieces(frame, narrow=narrow, envelope=envelope))
 
 
-def pieces(frame: Frame, *, narrow: bool = True, envelope: bool = True) -> list[bytes | memoryview]:
+def encode_pieces(frame: Frame, *, narrow: bool = True, envelope: bool = True) -> list[bytes | memoryview]:
     """What ``frame`` travels as, in the order in which it does: arrays that need no change are not copied.
 
     Parameters
@@ -120,23 +120,23 @@ def pieces(frame: Frame, *, narrow: bool = True, envelope: bool = True) -> list[
         code = _CODES.get(array.dtype)
         if code is None:
             raise TypeError(f"array {name!r}: frames do not carry {array.dtype}")
-        sent, flags = _narrow(array) if narrow and code == _I64 else (array, 0)
+        encoded, flags = _narrow(array) if narrow and code == _INT64_CODE else (array, 0)
         raw_name = name.encode()
-        descriptors.append(_DESCRIPTOR.pack(code, _CODES[sent.dtype], array.ndim, len(raw_name), flags))
+        descriptors.append(_DESCRIPTOR.pack(code, _CODES[encoded.dtype], array.ndim, len(raw_name), flags))
         descriptors.append(struct.pack(f"<{array.ndim}q", *array.shape))
         descriptors.append(raw_name + _PAD[: -len(raw_name) % 8])
-        data.append(sent)
-    lead = _FIXED.pack(MAGIC, len(head), len(data), 0) + b"".join(descriptors) + head
-    sections = sum(a.nbytes + (-a.nbytes) % 8 for a in data)
+        data.append(encoded)
+    header = _FRAME_HEADER.pack(MAGIC, len(head), len(data), 0) + b"".join(descriptors) + head
+    data_bytes = sum(a.nbytes + (-a.nbytes) % 8 for a in data)
     prefix = b""
-    pad = (-len(lead)) % 8
+    pad = (-len(header)) % 8
     if envelope:
         # The prefix's own length depends on the padding only through a varint's boundary: settle it by trying.
         for pad in range(8):
-            prefix = b"\x0a" + _varint(len(lead) + pad + sections)
-            if (len(prefix) + len(lead) + pad) % 8 == 0:
+            prefix = b"\x0a" + _varint(len(header) + pad + data_bytes)
+            if (len(prefix) + len(header) + pad) % 8 == 0:
                 break
-    out: list[bytes | memoryview] = [prefix + lead + _PAD[:pad]]
+    out: list[bytes | memoryview] = [prefix + header + _PAD[:pad]]
     for array in data:
         if array.size:
             out.append(array.reshape(-1).view(np.uint8).data)
@@ -150,14 +150,14 @@ def _body_start(buffer: bytes | memoryview) -> int:
     if len(buffer) == 0 or buffer[0] != 0x0A:
         raise InvalidRequest("not a frame: the message does not begin with field 1 (body)")
     length = shift = 0
-    for at in range(1, min(len(buffer), 11)):
-        byte = buffer[at]
+    for position in range(1, min(len(buffer), 11)):
+        byte = buffer[position]
         length |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
-            if at + 1 + length != len(buffer):
-                raise InvalidRequest(f"not a frame: the body says {length} bytes, {len(buffer) - at - 1} follow")
-            return at + 1
+            if position + 1 + length != len(buffer):
+                raise InvalidRequest(f"not a frame: the body says {length} bytes, {len(buffer) - position - 1} follow")
+            return position + 1
     raise InvalidRequest("not a frame: the body's length does not end")
 
 
@@ -172,48 +172,48 @@ def decode(buffer: bytes | memoryview, head_type: type[Head], *, envelope: bool 
     start = _body_start(buffer) if envelope else 0
     view = memoryview(buffer)
     end = len(view)
-    if end - start < _FIXED.size:
-        raise InvalidRequest(f"not a frame: {end - start} bytes are fewer than a frame's {_FIXED.size}")
-    magic, head_length, count, _ = _FIXED.unpack_from(view, start)
+    if end - start < _FRAME_HEADER.size:
+        raise InvalidRequest(f"not a frame: {end - start} bytes are fewer than a frame's {_FRAME_HEADER.size}")
+    magic, head_length, count, _ = _FRAME_HEADER.unpack_from(view, start)
     if magic != MAGIC:
         raise InvalidRequest(f"not a frame: magic {magic:#x} instead of {MAGIC:#x}")
-    at = start + _FIXED.size
-    described: list[tuple[str, int, int, int, tuple[int, ...]]] = []
+    position = start + _FRAME_HEADER.size
+    descriptors: list[tuple[str, int, int, int, tuple[int, ...]]] = []
     try:
         for _ in range(count):
-            code, wire, ndim, name_length, flags = _DESCRIPTOR.unpack_from(view, at)
-            at += _DESCRIPTOR.size
-            shape = struct.unpack_from(f"<{ndim}q", view, at)
-            at += 8 * ndim
-            name = bytes(view[at : at + name_length]).decode()
-            at += name_length + (-name_length) % 8
-            if at > end or code >= len(_DTYPES) or min(shape, default=0) < 0 or (wire != code and (wire, code) != (_U32, _I64)):
+            code, wire_code, ndim, name_length, flags = _DESCRIPTOR.unpack_from(view, position)
+            position += _DESCRIPTOR.size
+            shape = struct.unpack_from(f"<{ndim}q", view, position)
+            position += 8 * ndim
+            name = bytes(view[position : position + name_length]).decode()
+            position += name_length + (-name_length) % 8
+            if position > end or code >= len(_DTYPES) or min(shape, default=0) < 0 or (wire_code != code and (wire_code, code) != (_UINT32_CODE, _INT64_CODE)):
                 raise InvalidRequest(f"not a frame: the array {name!r} is described wrongly")
-            described.append((name, code, wire, flags, shape))
+            descriptors.append((name, code, wire_code, flags, shape))
     except (struct.error, UnicodeDecodeError) as error:
         raise InvalidRequest(f"not a frame: its arrays are described wrongly ({error})") from error
-    if at + head_length > end:
-        raise InvalidRequest(f"not a frame: a head of {head_length} bytes does not fit into {end - at}")
+    if position + head_length > end:
+        raise InvalidRequest(f"not a frame: a head of {head_length} bytes does not fit into {end - position}")
     head = head_type()
     try:
-        head.ParseFromString(bytes(view[at : at + head_length]))
+        head.ParseFromString(bytes(view[position : position + head_length]))
     except DecodeError as error:
         raise InvalidRequest(f"the head is not a {head_type.DESCRIPTOR.name}: {error}") from error
-    at += head_length
-    at += (-at) % 8
+    position += head_length
+    position += (-position) % 8
     arrays: dict[str, Array] = {}
-    for name, code, wire, flags, shape in described:
-        dtype, size = _DTYPES[wire], 1
+    for name, code, wire_code, flags, shape in descriptors:
+        dtype, size = _DTYPES[wire_code], 1
         for extent in shape:
             size *= extent  # Python integers: a shape can not overflow its way past the next check
-        if at + size * dtype.itemsize > end:
-            raise InvalidRequest(f"not a frame: the array {name!r} of shape {list(shape)} does not fit into {end - at} bytes")
+        if position + size * dtype.itemsize > end:
+            raise InvalidRequest(f"not a frame: the array {name!r} of shape {list(shape)} does not fit into {end - position} bytes")
         try:
-            array = np.frombuffer(view, dtype, size, at if size else 0).reshape(shape)
+            array = np.frombuffer(view, dtype, size, position if size else 0).reshape(shape)
         except ValueError as error:  # of no elements, and other extents that are too many or too large for one of NumPy's
             raise InvalidRequest(f"not a frame: the array {name!r} has a shape of {len(shape)} extents that no array has ({error})") from error
-        if wire != code:
-            array = _widened(array, flags)
+        if wire_code != code:
+            array = _widen(array, flags)
         arrays[name] = array
-        at += size * dtype.itemsize + (-size * dtype.itemsize) % 8
+        position += size * dtype.itemsize + (-size * dtype.itemsize) % 8
     return Frame(head, arrays)

@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from asterism_proto.errors import Corrupt, InvalidRequest
-from asterism_proto.places import File, check_name
+from asterism_proto.places import StoredFile, check_file_name
 from asterism_proto.schema import MAX_PARTS
 
 FORMAT = 1
-RECORD, CATALOG = "backup.json", "catalog.pb"
+MANIFEST_FILE, CATALOG_FILE = "backup.json", "catalog.pb"
 MAX_FILES = 1_000_000
 """Files of a backup."""
 MAX_FILE_BYTES = 1 << 50
@@ -34,7 +34,7 @@ def part_folder(part: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartRecord:
+class PartManifest:
     """A part that is complete."""
 
     part: int
@@ -42,19 +42,19 @@ class PartRecord:
     """The commit up to which its blocks are there."""
     image: str
     """The digest of its image."""
-    files: tuple[File, ...]
+    files: tuple[StoredFile, ...]
 
     def to_bytes(self) -> bytes:
         """As it lies at the address."""
-        return _json(asdict(self))
+        return _encode_json(asdict(self))
 
     @classmethod
-    def of(cls, content: bytes) -> PartRecord:
+    def from_bytes(cls, content: bytes) -> PartManifest:
         """What `to_bytes` gave; Corrupt where it is not that."""
-        data = _read(content, "part.json")
+        data = _decode_json(content, "part.json")
         try:
             record = cls(
-                part=_number(data, "part", MAX_PARTS - 1), cut=_number(data, "cut", _MAX_NUMBER), image=_text(data, "image"), files=_files(data)
+                part=_int_field(data, "part", MAX_PARTS - 1), cut=_int_field(data, "cut", _MAX_NUMBER), image=_str_field(data, "image"), files=_file_list(data)
             )
         except (KeyError, TypeError, ValueError) as error:
             raise Corrupt(f"part.json: it is no record of a part ({error!r})") from error
@@ -65,7 +65,7 @@ class PartRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class BackupManifest:
     """A whole backup."""
 
     space: str
@@ -75,78 +75,78 @@ class Record:
     cut: int
     parts: int
     created_ms: int
-    files: tuple[File, ...]
+    files: tuple[StoredFile, ...]
 
     def to_bytes(self) -> bytes:
         """As it lies at the address."""
-        return _json({"format": FORMAT, **asdict(self)})
+        return _encode_json({"format": FORMAT, **asdict(self)})
 
     @classmethod
-    def of(cls, content: bytes) -> Record:
+    def from_bytes(cls, content: bytes) -> BackupManifest:
         """What `to_bytes` gave; Corrupt where it is not that, InvalidRequest where another release wrote it."""
-        data = _read(content, RECORD)
+        data = _decode_json(content, MANIFEST_FILE)
         if data.get("format") != FORMAT:
-            raise InvalidRequest(f"{RECORD}: format {data.get('format')!r}; this release reads {FORMAT}")
+            raise InvalidRequest(f"{MANIFEST_FILE}: format {data.get('format')!r}; this release reads {FORMAT}")
         try:
             return cls(
-                space=_text(data, "space"),
-                version=_number(data, "version", _MAX_NUMBER),
-                digest=_text(data, "digest"),
-                cut=_number(data, "cut", _MAX_NUMBER),
-                parts=_number(data, "parts", MAX_PARTS),
-                created_ms=_number(data, "created_ms", _MAX_NUMBER),
-                files=_files(data),
+                space=_str_field(data, "space"),
+                version=_int_field(data, "version", _MAX_NUMBER),
+                digest=_str_field(data, "digest"),
+                cut=_int_field(data, "cut", _MAX_NUMBER),
+                parts=_int_field(data, "parts", MAX_PARTS),
+                created_ms=_int_field(data, "created_ms", _MAX_NUMBER),
+                files=_file_list(data),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise Corrupt(f"{RECORD}: it is no record of a backup ({error!r})") from error
+            raise Corrupt(f"{MANIFEST_FILE}: it is no record of a backup ({error!r})") from error
 
-    def file(self, path: str) -> File:
+    def find_file(self, path: str) -> StoredFile:
         """One file's entry; Corrupt where it has none."""
-        found = next((file for file in self.files if file.path == path), None)
-        if found is None:
-            raise Corrupt(f"{RECORD} names no file {path}")
-        return found
+        entry = next((file for file in self.files if file.path == path), None)
+        if entry is None:
+            raise Corrupt(f"{MANIFEST_FILE} names no file {path}")
+        return entry
 
-    def of_part(self, part: int) -> list[File]:
+    def files_of_part(self, part: int) -> list[StoredFile]:
         """The files of one part."""
         return [file for file in self.files if file.path.startswith(part_folder(part) + "/")]
 
 
-def _json(data: dict[str, Any]) -> bytes:
+def _encode_json(data: dict[str, Any]) -> bytes:
     return json.dumps(data, sort_keys=True, indent=1).encode()
 
 
-def _read(content: bytes, what: str) -> dict[str, Any]:
+def _decode_json(content: bytes, file_name: str) -> dict[str, Any]:
     try:
         data = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise Corrupt(f"{what}: it is not JSON ({error}); the backup is damaged") from error
+        raise Corrupt(f"{file_name}: it is not JSON ({error}); the backup is damaged") from error
     if not isinstance(data, dict):
-        raise Corrupt(f"{what}: expected an object, found {type(data).__name__}")
+        raise Corrupt(f"{file_name}: expected an object, found {type(data).__name__}")
     return data
 
 
-def _number(data: dict[str, Any], name: str, limit: int) -> int:
+def _int_field(data: dict[str, Any], name: str, limit: int) -> int:
     value = data[name]
     if type(value) is not int or not 0 <= value <= limit:
         raise ValueError(f"{name}={str(value)[:40]}: expected an integer of 0 to {limit}")
     return value
 
 
-def _text(data: dict[str, Any], name: str) -> str:
+def _str_field(data: dict[str, Any], name: str) -> str:
     value = data[name]
     if not isinstance(value, str) or len(value) > _MAX_TEXT:
         raise ValueError(f"{name}={str(value)[:40]!r}: expected a text of at most {_MAX_TEXT} characters")
     return value
 
 
-def _files(data: dict[str, Any]) -> tuple[File, ...]:
+def _file_list(data: dict[str, Any]) -> tuple[StoredFile, ...]:
     entries = data["files"]
     if not isinstance(entries, list) or len(entries) > MAX_FILES:
         raise ValueError(f"files: expected a list of at most {MAX_FILES}")
-    files = tuple(File(path=_text(f, "path"), bytes=_number(f, "bytes", MAX_FILE_BYTES), sha256=_text(f, "sha256")) for f in entries)
+    files = tuple(StoredFile(path=_str_field(f, "path"), bytes=_int_field(f, "bytes", MAX_FILE_BYTES), sha256=_str_field(f, "sha256")) for f in entries)
     for file in files:
-        check_name(file.path)
+        check_file_name(file.path)
     if len({file.path for file in files}) != len(files):
         raise ValueError("files: a name is there twice")
     return files

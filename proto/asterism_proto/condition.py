@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isinf
 
-from asterism_proto.errors import InvalidRequest, Place
+from asterism_proto.errors import InvalidRequest, SourceLocation
 
 MAX_LENGTH = 10_000
 """Characters of a condition."""
@@ -33,35 +33,35 @@ MAX_DEPTH = 50
 
 MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 COMPARISONS = tuple(MIRRORED)
-_WORDS = frozenset({"and", "or", "not", "in", "between", "is", "null", "true", "false"})
+_KEYWORDS = frozenset({"and", "or", "not", "in", "between", "is", "null", "true", "false"})
 
 _TOKEN = re.compile(
     r"(?P<space>[ \t\r\n]+)|(?P<number>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)"
     r"|`(?P<quoted>[^`]*)`|'(?P<single>(?:[^'\\]|\\['\\])*)'|\"(?P<double>(?:[^\"\\]|\\[\"\\])*)\"|(?P<comparison>==|!=|<>|<=|>=|<|>|=)|(?P<mark>[(),\[\]])",
     re.ASCII,
 )
-_AN_OPERAND = "a column, a number, a text, true or false"
-_A_TEST = "a test (as price > 3), 'not' or '('"
+_EXPECTED_OPERAND = "a column, a number, a text, true or false"
+_EXPECTED_TEST = "a test (as price > 3), 'not' or '('"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ColumnOperand:
     """What a condition reads of a row."""
 
     name: str
-    of: str = ""
+    endpoint: str = ""
     """Whose: "" is the row's own, ``src`` and ``dst`` are the ends of an edge."""
     element: int | None = None
     """The place of one value of a vector."""
     quoted: bool = False
     """Between backticks: a feature."""
-    at: int = field(default=0, compare=False)
+    position: int = field(default=0, compare=False)
     """Its place in the text."""
 
     def __str__(self) -> str:
-        plain = not self.quoted and _plain(self.name)
+        plain = not self.quoted and _is_plain_name(self.name)
         name = self.name if plain else f"`{self.name}`"
-        return f"{self.of}{'.' if self.of else ''}{name}" + ("" if self.element is None else f"[{self.element}]")
+        return f"{self.endpoint}{'.' if self.endpoint else ''}{name}" + ("" if self.element is None else f"[{self.element}]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,21 +76,21 @@ class Literal:
         return repr(self.value).lower()
 
 
-Operand = Column | Literal
+Operand = ColumnOperand | Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
     """One test of a row."""
 
-    word: str
+    operator: str
     """A comparison, ``in``, ``between`` or ``null``."""
-    left: Column
+    left: ColumnOperand
     right: tuple[Operand, ...] = ()
     """What it is compared with: one operand, the values of a list, both ends of a range, nothing."""
 
     def __str__(self) -> str:
-        match self.word:
+        match self.operator:
             case "in":
                 return f"{self.left} in ({', '.join(map(str, self.right))})"
             case "between":
@@ -98,76 +98,76 @@ class Term:
             case "null":
                 return f"{self.left} is null"
             case _:
-                return f"{self.left} {self.word} {self.right[0]}"
+                return f"{self.left} {self.operator} {self.right[0]}"
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[ColumnOperand, ...]:
         """What it reads."""
-        return (self.left, *(operand for operand in self.right if isinstance(operand, Column)))
+        return (self.left, *(operand for operand in self.right if isinstance(operand, ColumnOperand)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Combined:
+class Connective:
     """Tests together."""
 
-    word: str
+    operator: str
     """``and``, ``or``, or ``not`` (of one)."""
-    of: tuple[Tree, ...]
+    operands: tuple[Predicate, ...]
 
     def __str__(self) -> str:
-        if self.word == "not":
-            return f"not ({self.of[0]})" if isinstance(self.of[0], Combined) else f"not {self.of[0]}"
-        inner = ("and", "or") if self.word == "and" else ("or",)
-        return f" {self.word} ".join(f"({each})" if isinstance(each, Combined) and each.word in inner else str(each) for each in self.of)
+        if self.operator == "not":
+            return f"not ({self.operands[0]})" if isinstance(self.operands[0], Connective) else f"not {self.operands[0]}"
+        inner = ("and", "or") if self.operator == "and" else ("or",)
+        return f" {self.operator} ".join(f"({operand})" if isinstance(operand, Connective) and operand.operator in inner else str(operand) for operand in self.operands)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Always:
+class Constant:
     """What is so for every row alike."""
 
-    holds: bool
+    value: bool
 
     def __str__(self) -> str:
-        return "true" if self.holds else "false"
+        return "true" if self.value else "false"
 
 
-Tree = Term | Combined | Always
+Predicate = Term | Connective | Constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class Filter:
     """What a text means."""
 
     text: str
-    tree: Tree
+    predicate: Predicate
 
     @property
     def canonical(self) -> str:
         """The same, as it is always written."""
-        return str(self.tree)
+        return str(self.predicate)
 
 
-def terms(tree: Tree) -> Iterator[Term]:
+def iter_terms(predicate: Predicate) -> Iterator[Term]:
     """Every test of a tree, from left to right."""
-    if isinstance(tree, Term):
-        yield tree
-    elif isinstance(tree, Combined):
-        for each in tree.of:
-            yield from terms(each)
+    if isinstance(predicate, Term):
+        yield predicate
+    elif isinstance(predicate, Connective):
+        for operand in predicate.operands:
+            yield from iter_terms(operand)
 
 
-def combined(word: str, of: Sequence[Tree]) -> Tree:
+def combine(operator: str, operands: Sequence[Predicate]) -> Predicate:
     """Trees together, where what is always or never so is folded in."""
-    if word == "not":
-        inner = of[0]
-        if isinstance(inner, Combined) and inner.word == "not":
-            return inner.of[0]
-        return Always(holds=not inner.holds) if isinstance(inner, Always) else Combined(word="not", of=(inner,))
-    decides = word == "or"
-    if any(isinstance(each, Always) and each.holds == decides for each in of):
-        return Always(holds=decides)
-    left = tuple(each for each in of if not isinstance(each, Always))
-    return left[0] if len(left) == 1 else Combined(word=word, of=left) if left else Always(holds=not decides)
+    if operator == "not":
+        inner = operands[0]
+        if isinstance(inner, Connective) and inner.operator == "not":
+            return inner.operands[0]
+        return Constant(value=not inner.value) if isinstance(inner, Constant) else Connective(operator="not", operands=(inner,))
+    absorbing = operator == "or"
+    if any(isinstance(operand, Constant) and operand.value == absorbing for operand in operands):
+        return Constant(value=absorbing)
+    remaining = tuple(operand for operand in operands if not isinstance(operand, Constant))
+    return remaining[0] if len(remaining) == 1 else Connective(operator=operator, operands=remaining) if remaining else Constant(value=not absorbing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,16 +175,16 @@ class _Token:
     kind: str
     """``number``, ``name``, ``word``, ``text``, ``comparison``, ``mark``, ``end``."""
     text: str
-    at: int
+    position: int
     quoted: bool = False
 
     @property
-    def shown(self) -> str:
+    def display(self) -> str:
         return "the end" if self.kind == "end" else repr(self.text)
 
 
 @lru_cache(maxsize=1024)
-def parse(text: str) -> Condition:
+def parse(text: str) -> Filter:
     """Read a condition.
 
     Raises
@@ -197,142 +197,142 @@ def parse(text: str) -> Condition:
     tokens = list(_tokens(text))
     if len(tokens) > MAX_TOKENS:
         raise InvalidRequest(f"condition {text!r:.80}: more than {MAX_TOKENS - 1} names, values and signs")
-    reader = _Reader(text, tokens)
-    found = Condition(text=text, tree=reader.whole())
-    if len(found.canonical) > MAX_LENGTH:
-        raise InvalidRequest(f"condition {text!r:.80}: {len(found.canonical)} characters as it is always written; expected {MAX_LENGTH} at most")
-    return found
+    parser = _Parser(text, tokens)
+    parsed = Filter(text=text, predicate=parser.parse_all())
+    if len(parsed.canonical) > MAX_LENGTH:
+        raise InvalidRequest(f"condition {text!r:.80}: {len(parsed.canonical)} characters as it is always written; expected {MAX_LENGTH} at most")
+    return parsed
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    at = 0
-    while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
-            raise wrong(text, at, repr(text[at]), f"{_AN_OPERAND}, a comparison, or one of ( ) , [ ]")
-        kind, word = str(found.lastgroup), found[str(found.lastgroup)]
-        after = text[found.end() : found.end() + 1]
+    position = 0
+    while position < len(text):
+        token_match = _TOKEN.match(text, position)
+        if token_match is None:
+            raise syntax_error(text, position, repr(text[position]), f"{_EXPECTED_OPERAND}, a comparison, or one of ( ) , [ ]")
+        kind, lexeme = str(token_match.lastgroup), token_match[str(token_match.lastgroup)]
+        after = text[token_match.end() : token_match.end() + 1]
         if kind == "number" and (after in ("_", ".", "'", '"') or (after.isascii() and after.isalnum())) and after:
-            raise wrong(text, found.end(), repr(after), "a space or a sign behind a number")
-        if kind == "quoted" and not word:
-            raise wrong(text, at, "'``'", "a column's name between backticks")
+            raise syntax_error(text, token_match.end(), repr(after), "a space or a sign behind a number")
+        if kind == "quoted" and not lexeme:
+            raise syntax_error(text, position, "'``'", "a column's name between backticks")
         match kind:
             case "space":
                 pass
             case "quoted":
-                yield _Token("name", word, at, quoted=True)
+                yield _Token("name", lexeme, position, quoted=True)
             case "single" | "double":
-                yield _Token("text", re.sub(r"\\(.)", r"\1", word), at)
-            case "name" if word.lower() in _WORDS:
-                yield _Token("word", word.lower(), at)
+                yield _Token("text", re.sub(r"\\(.)", r"\1", lexeme), position)
+            case "name" if lexeme.lower() in _KEYWORDS:
+                yield _Token("word", lexeme.lower(), position)
             case "comparison":
-                yield _Token(kind, {"=": "==", "<>": "!="}.get(word, word), at)
+                yield _Token(kind, {"=": "==", "<>": "!="}.get(lexeme, lexeme), position)
             case _:
-                yield _Token(kind, word, at)
-        at = found.end()
+                yield _Token(kind, lexeme, position)
+        position = token_match.end()
     yield _Token("end", "", len(text))
 
 
-class _Reader:
+class _Parser:
     """Reads tokens from left to right."""
 
     def __init__(self, text: str, tokens: list[_Token]) -> None:
         self._text, self._tokens, self._next = text, tokens, 0
 
-    def whole(self) -> Tree:
-        tree = self.condition(0)
+    def parse_all(self) -> Predicate:
+        predicate = self.predicate(0)
         if self._tokens[self._next].kind != "end":
             raise self._unexpected("'and', 'or' or the end")
-        return tree
+        return predicate
 
-    def condition(self, depth: int) -> Tree:
-        return self._joined("or", lambda: self._joined("and", lambda: self._one(depth)))
+    def predicate(self, depth: int) -> Predicate:
+        return self._parse_connective("or", lambda: self._parse_connective("and", lambda: self._parse_negation(depth)))
 
-    def _joined(self, word: str, read: Callable[[], Tree]) -> Tree:
-        found = [read()]
-        while self._took("word", word):
-            found.append(read())
-        return combined(word, found)
+    def _parse_connective(self, keyword: str, parse_operand: Callable[[], Predicate]) -> Predicate:
+        operands = [parse_operand()]
+        while self._accept("word", keyword):
+            operands.append(parse_operand())
+        return combine(keyword, operands)
 
-    def _one(self, depth: int) -> Tree:
+    def _parse_negation(self, depth: int) -> Predicate:
         token = self._tokens[self._next]
         if depth > MAX_DEPTH:
-            raise wrong(self._text, token.at, token.shown, f"at most {MAX_DEPTH} brackets in one another")
+            raise syntax_error(self._text, token.position, token.display, f"at most {MAX_DEPTH} brackets in one another")
         negated = False
-        while self._took("word", "not"):
+        while self._accept("word", "not"):
             negated = not negated
-        found = self._bare(depth)
-        return combined("not", [found]) if negated else found
+        operand = self._parse_primary(depth)
+        return combine("not", [operand]) if negated else operand
 
-    def _bare(self, depth: int) -> Tree:
+    def _parse_primary(self, depth: int) -> Predicate:
         token = self._tokens[self._next]
-        if self._took("mark", "("):
-            inner = self.condition(depth + 1)
-            self._must(")", "'and', 'or' or ')'")
+        if self._accept("mark", "("):
+            inner = self.predicate(depth + 1)
+            self._expect(")", "'and', 'or' or ')'")
             return inner
         if token.kind == "word" and token.text in ("true", "false") and self._tokens[self._next + 1].kind != "comparison":
             self._next += 1
-            return Always(holds=token.text == "true")
-        return self._test()
+            return Constant(value=token.text == "true")
+        return self._parse_test()
 
-    def _test(self) -> Tree:
+    def _parse_test(self) -> Predicate:
         start = self._tokens[self._next]
-        left = self._operand(_A_TEST)
-        sign = self._tokens[self._next]
-        if sign.kind == "comparison":
+        left = self._parse_operand(_EXPECTED_TEST)
+        operator = self._tokens[self._next]
+        if operator.kind == "comparison":
             self._next += 1
-            right = self._operand(_AN_OPERAND)
+            right = self._parse_operand(_EXPECTED_OPERAND)
             if self._tokens[self._next].kind == "comparison":
                 raise self._unexpected("'and' between two comparisons")
-            if isinstance(left, Column):
-                return Term(word=sign.text, left=left, right=(right,))
-            if isinstance(right, Column):
-                return Term(word=MIRRORED[sign.text], left=right, right=(left,))
-            raise wrong(self._text, start.at, f"{left} {sign.text} {right}", "a column on one side")
-        if not isinstance(left, Column):
+            if isinstance(left, ColumnOperand):
+                return Term(operator=operator.text, left=left, right=(right,))
+            if isinstance(right, ColumnOperand):
+                return Term(operator=MIRRORED[operator.text], left=right, right=(left,))
+            raise syntax_error(self._text, start.position, f"{left} {operator.text} {right}", "a column on one side")
+        if not isinstance(left, ColumnOperand):
             raise self._unexpected(f"a comparison ({' '.join(COMPARISONS)})")
-        return self._words(left)
+        return self._parse_keyword_test(left)
 
-    def _words(self, left: Column) -> Tree:
+    def _parse_keyword_test(self, left: ColumnOperand) -> Predicate:
         """What is said of a column in words."""
-        of_null = self._took("word", "is")
-        negated = self._took("word", "not")
-        expected = "'null'" if of_null else "'in' or 'between'"
-        if of_null and self._took("word", "null"):
-            found = Term(word="null", left=left)
-        elif not of_null and self._took("word", "in"):
-            found = Term(word="in", left=left, right=tuple(self._values()))
-        elif not of_null and self._took("word", "between"):
-            low = self._literal()
-            self._must("and", "'and'", "word")
-            found = Term(word="between", left=left, right=(low, self._literal()))
-        elif negated or of_null:
+        is_null_test = self._accept("word", "is")
+        negated = self._accept("word", "not")
+        expected = "'null'" if is_null_test else "'in' or 'between'"
+        if is_null_test and self._accept("word", "null"):
+            term = Term(operator="null", left=left)
+        elif not is_null_test and self._accept("word", "in"):
+            term = Term(operator="in", left=left, right=tuple(self._parse_values()))
+        elif not is_null_test and self._accept("word", "between"):
+            low = self._parse_literal()
+            self._expect("and", "'and'", "word")
+            term = Term(operator="between", left=left, right=(low, self._parse_literal()))
+        elif negated or is_null_test:
             raise self._unexpected(expected if negated else "'null' or 'not null'")
         else:
             raise self._unexpected(f"a comparison ({' '.join(COMPARISONS)}), 'in', 'between' or 'is'")
-        return combined("not", [found]) if negated else found
+        return combine("not", [term]) if negated else term
 
-    def _values(self) -> Iterator[Literal]:
-        self._must("(", "'('")
-        yield self._literal()
-        while self._took("mark", ","):
-            yield self._literal()
-        self._must(")", "',' or ')'")
+    def _parse_values(self) -> Iterator[Literal]:
+        self._expect("(", "'('")
+        yield self._parse_literal()
+        while self._accept("mark", ","):
+            yield self._parse_literal()
+        self._expect(")", "',' or ')'")
 
-    def _literal(self) -> Literal:
-        found = self._operand("a number, a text, true or false")
-        if isinstance(found, Column):
-            raise wrong(self._text, found.at, str(found), "a number, a text, true or false")
-        return found
+    def _parse_literal(self) -> Literal:
+        operand = self._parse_operand("a number, a text, true or false")
+        if isinstance(operand, ColumnOperand):
+            raise syntax_error(self._text, operand.position, str(operand), "a number, a text, true or false")
+        return operand
 
-    def _operand(self, expected: str) -> Operand:
+    def _parse_operand(self, expected: str) -> Operand:
         token = self._tokens[self._next]
         if token.kind == "name":
             self._next += 1
-            return self._column(token)
+            return self._parse_column(token)
         if token.kind == "number":
             self._next += 1
-            return Literal(value=_number(self._text, token))
+            return Literal(value=_parse_number(self._text, token))
         if token.kind == "text":
             self._next += 1
             return Literal(value=token.text)
@@ -341,60 +341,60 @@ class _Reader:
             return Literal(value=token.text == "true")
         raise self._unexpected(expected)
 
-    def _column(self, token: _Token) -> Column:
-        of, name, quoted = "", token.text, token.quoted
-        end, dot, rest = token.text.partition(".")
-        if not quoted and end in ("src", "dst") and dot:
-            of, name = end, rest
-            if not rest:  # src.`name`
-                behind = self._tokens[self._next]
-                if not behind.quoted or behind.at != token.at + len(token.text):
+    def _parse_column(self, token: _Token) -> ColumnOperand:
+        endpoint, name, quoted = "", token.text, token.quoted
+        prefix, dot, suffix = token.text.partition(".")
+        if not quoted and prefix in ("src", "dst") and dot:
+            endpoint, name = prefix, suffix
+            if not suffix:  # src.`name`
+                next_token = self._tokens[self._next]
+                if not next_token.quoted or next_token.position != token.position + len(token.text):
                     raise self._unexpected("a column's name")
                 self._next += 1
-                name, quoted = behind.text, True
-        if self._took("mark", "["):
-            place = self._tokens[self._next]
-            if place.kind != "number" or not place.text.isdigit() or len(place.text) > 9:
+                name, quoted = next_token.text, True
+        if self._accept("mark", "["):
+            index_token = self._tokens[self._next]
+            if index_token.kind != "number" or not index_token.text.isdigit() or len(index_token.text) > 9:
                 raise self._unexpected("the place of a value, from 0")
             self._next += 1
-            self._must("]", "']'")
-            return Column(name=name, of=of, element=int(place.text), quoted=quoted, at=token.at)
-        return Column(name=name, of=of, quoted=quoted, at=token.at)
+            self._expect("]", "']'")
+            return ColumnOperand(name=name, endpoint=endpoint, element=int(index_token.text), quoted=quoted, position=token.position)
+        return ColumnOperand(name=name, endpoint=endpoint, quoted=quoted, position=token.position)
 
-    def _took(self, kind: str, text: str) -> bool:
+    def _accept(self, kind: str, text: str) -> bool:
         token = self._tokens[self._next]
         if token.kind == kind and token.text == text and not token.quoted:
             self._next += 1
             return True
         return False
 
-    def _must(self, text: str, expected: str, kind: str = "mark") -> None:
-        if not self._took(kind, text):
+    def _expect(self, text: str, expected: str, kind: str = "mark") -> None:
+        if not self._accept(kind, text):
             raise self._unexpected(expected)
 
     def _unexpected(self, expected: str) -> InvalidRequest:
         token = self._tokens[self._next]
-        return wrong(self._text, token.at, token.shown, expected)
+        return syntax_error(self._text, token.position, token.display, expected)
 
 
-def _number(text: str, token: _Token) -> int | float:
+def _parse_number(text: str, token: _Token) -> int | float:
     if token.text.lstrip("+-").isdigit():
-        whole = int(token.text)
-        if not -(1 << 63) <= whole < 1 << 64:
-            raise wrong(text, token.at, token.text, "a whole number of 64 bits")
-        return whole
+        integer = int(token.text)
+        if not -(1 << 63) <= integer < 1 << 64:
+            raise syntax_error(text, token.position, token.text, "a whole number of 64 bits")
+        return integer
     number = float(token.text)
     if isinf(number):
-        raise wrong(text, token.at, token.text, "a number that fits float64")
+        raise syntax_error(text, token.position, token.text, "a number that fits float64")
     return number
 
 
-def _plain(name: str) -> bool:
-    found = _TOKEN.fullmatch(name)
-    return found is not None and found.lastgroup == "name" and name.lower() not in _WORDS
+def _is_plain_name(name: str) -> bool:
+    match = _TOKEN.fullmatch(name)
+    return match is not None and match.lastgroup == "name" and name.lower() not in _KEYWORDS
 
 
-def wrong(text: str, at: int, found: str, expected: str) -> InvalidRequest:
+def syntax_error(text: str, position: int, found: str, expected: str) -> InvalidRequest:
     """The error of what stands at a place of a condition."""
-    place = Place(line=1, column=at + 1, expected=(expected,), incomplete=at >= len(text))
-    return InvalidRequest(f"condition {text!r}, character {at + 1}: found {found}, expected {expected}", place)
+    location = SourceLocation(line=1, column=position + 1, expected=(expected,), incomplete=position >= len(text))
+    return InvalidRequest(f"condition {text!r}, character {position + 1}: found {found}, expected {expected}", location)

@@ -28,10 +28,10 @@ def sync_folder(path: Path) -> None:
 
 def write_durably(path: Path, content: bytes) -> None:
     """Replace a file atomically: after a crash it has either the old or the new content."""
-    making = path.with_name(path.name + ".making")
-    with making.open("wb") as file:
+    temporary = path.with_name(path.name + ".making")
+    with temporary.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    making.rename(path)
+    temporary.rename(path)
     sync_folder(path.parent)

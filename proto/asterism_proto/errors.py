@@ -40,7 +40,7 @@ class Retry(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SourceLocation:
     """Where in a text that was sent something is wrong."""
 
     line: int
@@ -57,12 +57,12 @@ class Place:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Place | None:
+    def from_json(cls, text: str) -> SourceLocation | None:
         """What came; None where it is none."""
         try:
-            told = json.loads(text)
+            data = json.loads(text)
             return cls(
-                line=int(told["line"]), column=int(told["column"]), expected=tuple(map(str, told["expected"])), incomplete=bool(told["incomplete"])
+                line=int(data["line"]), column=int(data["column"]), expected=tuple(map(str, data["expected"])), incomplete=bool(data["incomplete"])
             )
         except (ValueError, KeyError, TypeError):
             return None
@@ -75,7 +75,7 @@ class AsterismError(Exception):
     http: ClassVar[int] = 500
     retry: ClassVar[Retry] = Retry.NEVER
 
-    def __init__(self, message: str = "", place: Place | None = None) -> None:
+    def __init__(self, message: str = "", place: SourceLocation | None = None) -> None:
         super().__init__(message or (type(self).__doc__ or "").splitlines()[0])
         self.place = place
         """Where in a statement or condition it is, where it is in one."""
@@ -196,4 +196,4 @@ def from_status(code: str, message: str, reason: str | None = None, place: str |
     cls = BY_REASON.get(reason or "") or BY_CODE.get(code)
     if cls is None:
         return Unavailable(f"{code}: {message}") if code == "CANCELLED" else Internal(f"{code}: {message}")
-    return cls(message, Place.from_json(place) if place else None)
+    return cls(message, SourceLocation.from_json(place) if place else None)

@@ -45,14 +45,14 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "pow"}
-_AN_OPERAND = "a number, a column, a function or '('"
+_EXPECTED_OPERAND = "a number, a column, a function or '('"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Instruction:
     """One step of a postfix program: something is put on a stack, or the last few of it become one."""
 
-    word: str
+    operation: str
     """``number``, ``column``, ``+``, ``-``, ``*``, ``/``, ``negative``, or a function."""
     number: float = 0.0
     """Of a ``number``."""
@@ -67,13 +67,13 @@ class Expression:
     """What a text means."""
 
     text: str
-    steps: tuple[Step, ...]
+    instructions: tuple[Instruction, ...]
     """In the order of evaluation."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads, each once, as they come."""
-        return tuple(dict.fromkeys(step.column for step in self.steps if step.word == "column"))
+        return tuple(dict.fromkeys(step.column for step in self.instructions if step.operation == "column"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class _Token:
     kind: str
     """``number``, ``column``, ``function``, ``operator``, ``mark``, ``end``."""
     text: str
-    at: int
+    position: int
 
 
 @lru_cache(maxsize=1024)
@@ -100,103 +100,103 @@ def parse(text: str) -> Expression:
         raise InvalidRequest(f"expression {text!r:.80}: more than {MAX_TOKENS - 1} numbers, names and signs")
     _check_order(text, tokens)
     columns = [token.text for token in tokens if token.kind == "column"]
-    stand_ins = iter(range(len(columns)))
-    plain = " ".join(f"c{next(stand_ins)}" if token.kind == "column" else _plain(text, token) for token in tokens[:-1])
-    return Expression(text=text, steps=tuple(_steps(ast.parse(plain, mode="eval").body, columns)))
+    placeholders = iter(range(len(columns)))
+    source = " ".join(f"c{next(placeholders)}" if token.kind == "column" else _python_text(text, token) for token in tokens[:-1])
+    return Expression(text=text, instructions=tuple(_instructions(ast.parse(source, mode="eval").body, columns)))
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    at = 0
-    while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
-            raise _wrong(text, at, repr(text[at]), f"{_AN_OPERAND}, or one of + - * / ** ( ) ,")
-        kind, word = str(found.lastgroup), found[str(found.lastgroup)]
-        after = text[found.end() : found.end() + 1]
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise _syntax_error(text, position, repr(text[position]), f"{_EXPECTED_OPERAND}, or one of + - * / ** ( ) ,")
+        kind, lexeme = str(match.lastgroup), match[str(match.lastgroup)]
+        after = text[match.end() : match.end() + 1]
         if kind == "number" and (after == "_" or after == "." or (after.isascii() and after.isalnum())):
-            raise _wrong(text, found.end(), repr(after), "a space or an operator behind a number")
-        if kind == "quoted" and not word:
-            raise _wrong(text, at, "'``'", "a column's name between backticks")
+            raise _syntax_error(text, match.end(), repr(after), "a space or an operator behind a number")
+        if kind == "quoted" and not lexeme:
+            raise _syntax_error(text, position, "'``'", "a column's name between backticks")
         if kind == "name":
-            kind = "function" if word in FUNCTIONS and text[found.end() :].lstrip(" \t\n")[:1] == "(" else "column"
+            kind = "function" if lexeme in FUNCTIONS and text[match.end() :].lstrip(" \t\n")[:1] == "(" else "column"
         if kind != "space":
-            yield _Token("column" if kind == "quoted" else kind, word, at)
-        at = found.end()
+            yield _Token("column" if kind == "quoted" else kind, lexeme, position)
+        position = match.end()
     yield _Token("end", "", len(text))
 
 
 def _check_order(text: str, tokens: list[_Token]) -> None:
     """InvalidRequest where operands and operators do not take turns, or brackets and arguments are not as they should."""
-    operand = True
-    opened: list[tuple[_Token, int]] = []
+    expects_operand = True
+    open_brackets: list[tuple[_Token, int]] = []
     """Of each open bracket its function (or the bracket), and how many arguments it has so far."""
     for i, token in enumerate(tokens):
-        inner = opened[-1] if opened else None
-        if operand:
+        innermost = open_brackets[-1] if open_brackets else None
+        if expects_operand:
             if token.kind in ("number", "column"):
-                operand = False
+                expects_operand = False
             elif token.kind == "mark" and token.text == "(":
-                opened.append((tokens[i - 1] if i and tokens[i - 1].kind == "function" else token, 1))
+                open_brackets.append((tokens[i - 1] if i and tokens[i - 1].kind == "function" else token, 1))
             elif token.kind != "function" and not (token.kind == "operator" and token.text in "+-"):
-                raise _wrong(text, token.at, _shown(token), _AN_OPERAND)
+                raise _syntax_error(text, token.position, _display_token(token), _EXPECTED_OPERAND)
         elif token.kind == "operator":
-            operand = True
-        elif token.kind == "mark" and token.text == ")" and inner is not None:
-            _check_arguments(text, *opened.pop())
-        elif token.kind == "mark" and token.text == "," and inner is not None and inner[0].kind == "function":
-            opened[-1] = (inner[0], inner[1] + 1)
-            operand = True
-        elif token.kind == "end" and inner is None:
+            expects_operand = True
+        elif token.kind == "mark" and token.text == ")" and innermost is not None:
+            _check_arguments(text, *open_brackets.pop())
+        elif token.kind == "mark" and token.text == "," and innermost is not None and innermost[0].kind == "function":
+            open_brackets[-1] = (innermost[0], innermost[1] + 1)
+            expects_operand = True
+        elif token.kind == "end" and innermost is None:
             return
         elif token.text == "(" and tokens[i - 1].kind == "column":
-            raise _wrong(text, tokens[i - 1].at, f"{tokens[i - 1].text!r} called as a function", f"one of {', '.join(FUNCTIONS)}")
+            raise _syntax_error(text, tokens[i - 1].position, f"{tokens[i - 1].text!r} called as a function", f"one of {', '.join(FUNCTIONS)}")
         else:
-            closing = "" if inner is None else " or ')'" if inner[0].kind != "function" else ", ',' or ')'"
-            raise _wrong(text, token.at, _shown(token), f"an operator (+ - * / **){closing or ' or the end'}")
+            closing = "" if innermost is None else " or ')'" if innermost[0].kind != "function" else ", ',' or ')'"
+            raise _syntax_error(text, token.position, _display_token(token), f"an operator (+ - * / **){closing or ' or the end'}")
 
 
-def _check_arguments(text: str, opener: _Token, given: int) -> None:
+def _check_arguments(text: str, opener: _Token, argument_count: int) -> None:
     if opener.kind == "function":
-        fewest, most = FUNCTIONS[opener.text]
-        if not fewest <= given <= most:
-            wanted = f"{fewest} argument{'s' if fewest > 1 else ''}" + (" or more" if most > fewest else "")
-            raise _wrong(text, opener.at, f"{opener.text} of {given}", wanted)
+        min_count, max_count = FUNCTIONS[opener.text]
+        if not min_count <= argument_count <= max_count:
+            expected = f"{min_count} argument{'s' if min_count > 1 else ''}" + (" or more" if max_count > min_count else "")
+            raise _syntax_error(text, opener.position, f"{opener.text} of {argument_count}", expected)
 
 
-def _plain(text: str, token: _Token) -> str:
+def _python_text(text: str, token: _Token) -> str:
     if token.kind != "number":
         return token.text
     number = float(token.text)
     if isinf(number):
-        raise _wrong(text, token.at, token.text, "a number that fits float64")
+        raise _syntax_error(text, token.position, token.text, "a number that fits float64")
     return repr(number)
 
 
-def _steps(node: ast.AST, columns: list[str]) -> Iterator[Step]:
+def _instructions(node: ast.AST, columns: list[str]) -> Iterator[Instruction]:
     """The postfix program of a tree; anything but arithmetic has no place in it."""
     if isinstance(node, ast.Constant) and type(node.value) is float:
-        yield Step(word="number", number=node.value)
+        yield Instruction(operation="number", number=node.value)
     elif isinstance(node, ast.Name):
-        yield Step(word="column", column=columns[int(node.id[1:])])
+        yield Instruction(operation="column", column=columns[int(node.id[1:])])
     elif isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
-        yield from _steps(node.left, columns)
-        yield from _steps(node.right, columns)
-        yield Step(word=_BINARY[type(node.op)], arity=2)
+        yield from _instructions(node.left, columns)
+        yield from _instructions(node.right, columns)
+        yield Instruction(operation=_BINARY[type(node.op)], arity=2)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        yield from _steps(node.operand, columns)
+        yield from _instructions(node.operand, columns)
         if isinstance(node.op, ast.USub):
-            yield Step(word="negative", arity=1)
+            yield Instruction(operation="negative", arity=1)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS and not node.keywords:
         for argument in node.args:
-            yield from _steps(argument, columns)
-        yield Step(word=node.func.id, arity=len(node.args))
+            yield from _instructions(argument, columns)
+        yield Instruction(operation=node.func.id, arity=len(node.args))
     else:
         raise Internal(f"an expression became {type(node).__name__}, which is no arithmetic; its text passed the checks before")
 
 
-def _shown(token: _Token) -> str:
+def _display_token(token: _Token) -> str:
     return "the end" if token.kind == "end" else repr(token.text)
 
 
-def _wrong(text: str, at: int, found: str, expected: str) -> InvalidRequest:
-    return InvalidRequest(f"expression {text!r}, character {at + 1}: found {found}, expected {expected}")
+def _syntax_error(text: str, position: int, found: str, expected: str) -> InvalidRequest:
+    return InvalidRequest(f"expression {text!r}, character {position + 1}: found {found}, expected {expected}")

@@ -61,7 +61,7 @@ class LoadFingerprint:
 
     load_id: int
     commit: int
-    known: bool
+    is_known: bool
     """False for loads that were committed by a release without fingerprints; they are not compared."""
     parts: Mapping[int, PartFingerprint] = field(default_factory=dict)
     """By partition; other partitions have no block of the load."""
@@ -70,26 +70,26 @@ class LoadFingerprint:
     def from_proto(cls, message: meta.LoadFingerprint) -> LoadFingerprint:
         """Return the fingerprints in a message."""
         parts = {part.part: PartFingerprint.from_proto(part) for part in message.parts}
-        return cls(load_id=message.load_id, commit=message.commit, known=message.fingerprinted, parts=parts)
+        return cls(load_id=message.load_id, commit=message.commit, is_known=message.fingerprinted, parts=parts)
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values, for JSON."""
         parts = [[p.part, p.blocks, p.rows, p.size, f"{p.checksum:x}"] for p in self.parts.values()]
-        return {"load_id": self.load_id, "commit": self.commit, "known": self.known, "parts": parts}
+        return {"load_id": self.load_id, "commit": self.commit, "known": self.is_known, "parts": parts}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> LoadFingerprint:
         """Return the fingerprints in the result of `to_dict`."""
-        found: dict[int, PartFingerprint] = {}
+        parts: dict[int, PartFingerprint] = {}
         rows = data["parts"]
         assert isinstance(rows, list)
         for part, blocks, count, size, checksum in rows:
-            found[part] = PartFingerprint(part=part, blocks=blocks, rows=count, size=size, checksum=int(checksum, 16))
-        return cls(load_id=int(str(data["load_id"])), commit=int(str(data["commit"])), known=bool(data["known"]), parts=found)
+            parts[part] = PartFingerprint(part=part, blocks=blocks, rows=count, size=size, checksum=int(checksum, 16))
+        return cls(load_id=int(str(data["load_id"])), commit=int(str(data["commit"])), is_known=bool(data["known"]), parts=parts)
 
 
 @dataclass(slots=True)
-class Accumulator:
+class FingerprintAccumulator:
     """Adds index records to a fingerprint, in any order."""
 
     blocks: int = 0
@@ -114,18 +114,18 @@ class Accumulator:
         digest = hashlib.blake2b(key + record, digest_size=CHECKSUM_BYTES).digest()
         self.checksum = (self.checksum + int.from_bytes(digest, "little")) % _MODULUS
 
-    def of(self, part: int) -> PartFingerprint:
+    def fingerprint(self, part: int) -> PartFingerprint:
         """Return the fingerprint of all added records."""
         return PartFingerprint(part=part, blocks=self.blocks, rows=self.rows, size=self.size, checksum=self.checksum)
 
 
-def check(part: int, found: Mapping[int, PartFingerprint], expected: Iterable[LoadFingerprint]) -> int:
+def check_fingerprints(part: int, stored: Mapping[int, PartFingerprint], expected: Iterable[LoadFingerprint]) -> int:
     """Compare the blocks of committed loads in a partition with the catalog.
 
     Parameters
     ----------
     part : int
-    found : mapping of int to PartFingerprint
+    stored : mapping of int to PartFingerprint
         By load id; other loads have no block in this partition.
     expected : iterable of LoadFingerprint
 
@@ -141,14 +141,14 @@ def check(part: int, found: Mapping[int, PartFingerprint], expected: Iterable[Lo
     """
     unknown = 0
     for load in expected:
-        if not load.known:
+        if not load.is_known:
             unknown += 1
             continue
-        committed, held = load.parts.get(part), found.get(load.load_id)
-        if committed != held:
+        committed, stored_part = load.parts.get(part), stored.get(load.load_id)
+        if committed != stored_part:
             raise FingerprintMismatch(
                 f"load {load.load_id} (commit {load.commit}), partition {part}: expected {committed or 'no blocks'}, "
-                f"as committed, found {held or 'no blocks'}; the stored blocks were changed after the commit: "
+                f"as committed, found {stored_part or 'no blocks'}; the stored blocks were changed after the commit: "
                 "restore the space from a backup, or load the data again"
             )
     return unknown

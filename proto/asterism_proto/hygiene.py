@@ -11,7 +11,7 @@ OWN_WEIGHTS = ("", "weight")
 """Names of the weights that every row has."""
 
 
-class Reported(Protocol):
+class WeightTotals(Protocol):
     """What a build reported of one (part, type, weight name): the fields of ``asterism.v1.Total`` that count here."""
 
     @property
@@ -43,7 +43,7 @@ class Reported(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hygiene:
+class WeightStats:
     """What the weights of one type and name are like."""
 
     count: int
@@ -77,14 +77,14 @@ class Hygiene:
     weigh; n 2^-64 for a word that stands for a column of n and its coin; 2^-52 a part for the choice among parts."""
 
 
-def hygiene(totals: Iterable[Reported]) -> Hygiene:
+def compute_weight_stats(totals: Iterable[WeightTotals]) -> WeightStats:
     """What the weights are like whose totals, one per part, these are; sums over parts are rounded once."""
     parts = list(totals)
     weight = fsum(part.weight for part in parts)
     squares = fsum(part.squares for part in parts)
-    known = weight > 0 and squares > 0
+    has_squares = weight > 0 and squares > 0
     errors = [part.weight / weight * (part.audit_tv + part.positive * 2.0**-64) for part in parts] if weight > 0 else []
-    return Hygiene(
+    return WeightStats(
         count=sum(part.count for part in parts),
         positive=sum(part.positive for part in parts),
         zero=sum(part.zero for part in parts),
@@ -93,8 +93,8 @@ def hygiene(totals: Iterable[Reported]) -> Hygiene:
         nan=sum(part.nan for part in parts),
         infinite=sum(part.infinite for part in parts),
         weight=weight,
-        effective=weight * weight / squares if known else None,
-        largest_share=max(part.largest for part in parts) / weight if known else None,
+        effective=weight * weight / squares if has_squares else None,
+        largest_share=max(part.largest for part in parts) / weight if has_squares else None,
         audit_tv=max((part.audit_tv for part in parts), default=0.0),
         audit_rel=max((part.audit_rel for part in parts), default=0.0),
         underflow=sum(part.underflow for part in parts),

@@ -29,7 +29,7 @@ class Method:
     """The request's message, or the head of its frame."""
     reply: type[Message]
     """The reply's message, or the head of its frame."""
-    framed: bool
+    is_framed: bool
     """Whether arrays travel with both."""
 
     @property
@@ -50,7 +50,7 @@ class Method:
         return self._unpack(data, self.reply)
 
     def _unpack(self, data: bytes, kind: type[Message]) -> Message | Frame:
-        if self.framed:
+        if self.is_framed:
             return arrays.decode(data, kind)
         message = kind()
         try:
@@ -60,34 +60,34 @@ class Method:
         return message
 
 
-def _snake(name: str) -> str:
+def _snake_case(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
-def _read(service: ServiceDescriptor) -> dict[str, Method]:
+def _method_table(service: ServiceDescriptor) -> dict[str, Method]:
     table = {}
     for method in service.methods:
         framed = method.input_type.full_name == common_pb2.Frame.DESCRIPTOR.full_name
         messages = service.file.message_types_by_name
         request = messages[method.name + "Request"] if framed else method.input_type
         reply = messages[method.name + "Reply"] if framed else method.output_type
-        python_name = _snake(method.name)
+        python_name = _snake_case(method.name)
         table[python_name] = Method(
             service=service.full_name,
             name=method.name,
             python_name=python_name,
             request=GetMessageClass(request),
             reply=GetMessageClass(reply),
-            framed=framed,
+            is_framed=framed,
         )
     return table
 
 
-GRAPH = _read(graphd_pb2.DESCRIPTOR.services_by_name["Graph"])
+GRAPH = _method_table(graphd_pb2.DESCRIPTOR.services_by_name["Graph"])
 """What trainers ask of graphd, by handler name."""
-STORE = _read(storaged_pb2.DESCRIPTOR.services_by_name["Store"])
+STORE = _method_table(storaged_pb2.DESCRIPTOR.services_by_name["Store"])
 """What graphd asks of storaged."""
-CATALOG = _read(metad_pb2.DESCRIPTOR.services_by_name["Catalog"])
+CATALOG = _method_table(metad_pb2.DESCRIPTOR.services_by_name["Catalog"])
 """What trainers ask of metad, through graphd."""
-BEATS = _read(metad_pb2.DESCRIPTOR.services_by_name["Beats"])
+HEARTBEATS = _method_table(metad_pb2.DESCRIPTOR.services_by_name["Beats"])
 """What storaged and graphd ask of metad."""

@@ -14,21 +14,21 @@ import struct
 import sys
 
 _LOOPBACK = ("127.0.0.1", "localhost")
-_HEARD_BY = (*_LOOPBACK, "0.0.0.0", "[::]")
-_ASKED_S = 0.5
+_LISTEN_HOSTS = (*_LOOPBACK, "0.0.0.0", "[::]")
+_PROBE_TIMEOUT_S = 0.5
 _UCRED = struct.Struct("3i")  # pid, uid, gid
 
 
-def beside(host: str, port: int) -> str:
+def socket_name(host: str, port: int) -> str:
     """The name beside a port where ``host`` listens, without its leading zero byte; empty where there is none."""
-    return f"asterism:{port}" if sys.platform == "linux" and host in _HEARD_BY else ""
+    return f"asterism:{port}" if sys.platform == "linux" and host in _LISTEN_HOSTS else ""
 
 
 def grpc_target(address: str) -> str:
     """Where gRPC best reaches ``host:port``: by its Unix socket, where one of this user or of root listens, or as it says."""
     host, _, port = address.rpartition(":")
-    name = beside(host, int(port)) if host in _LOOPBACK and port.isdigit() else ""
-    return f"unix-abstract:{name}" if name and _is_ours(name) else address
+    name = socket_name(host, int(port)) if host in _LOOPBACK and port.isdigit() else ""
+    return f"unix-abstract:{name}" if name and _is_own_socket(name) else address
 
 
 def connect(name: str, timeout_s: float) -> socket.socket | None:
@@ -62,8 +62,8 @@ def listen(name: str) -> socket.socket | None:
     return listener
 
 
-def _is_ours(name: str) -> bool:
-    connection = connect(name, _ASKED_S)
+def _is_own_socket(name: str) -> bool:
+    connection = connect(name, _PROBE_TIMEOUT_S)
     if connection is None:
         return False
     connection.close()

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from asterism_proto.schema import Schema
 
-LONGEST_CELL = 200
+MAX_CELL_CHARS = 200
 
 
-def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """An HTML table.
 
     Parameters
     ----------
     title : str
         Stands above it.
-    heads : list of str
+    headers : list of str
         Of its columns.
     rows : iterable of rows
         A cell is shown as its text; numbers stand to the right, whole ones with thousands apart.
@@ -29,21 +29,21 @@ def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) ->
     >>> "<script>" in table("a", ["<script>"], [["<script>"]])
     False
     """
-    head = "".join(f'<th style="text-align:left">{_text(name)}</th>' for name in heads)
+    head = "".join(f'<th style="text-align:left">{_text(name)}</th>' for name in headers)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f"<table><caption style='text-align:left'><b>{_text(title)}</b></caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def types_table(schema: Schema) -> str:
+def schema_table(schema: Schema) -> str:
     """The types of a schema, as HTML tables."""
-    heads, kinds = ["type", "weighted", "features", "tables"], (("nodes", schema.node_types), ("edges", schema.edge_types))
+    headers, groups = ["type", "weighted", "features", "tables"], (("nodes", schema.node_types), ("edges", schema.edge_types))
     return "".join(
         table(
-            f"{what}, in {schema.parts} parts, ids {schema.ids}",
-            heads,
+            f"{label}, in {schema.parts} parts, ids {schema.ids}",
+            headers,
             [[t.name, t.weighted, ", ".join(f.name for f in t.features), ", ".join(w.name for w in t.tables)] for t in types],
         )
-        for what, types in kinds
+        for label, types in groups
     )
 
 
@@ -54,5 +54,5 @@ def _cell(value: object) -> str:
 
 
 def _text(value: object) -> str:
-    shown = value if isinstance(value, str) else str(value)
-    return escape(shown if len(shown) <= LONGEST_CELL else f"{shown[: LONGEST_CELL - 3]}...")
+    text = value if isinstance(value, str) else str(value)
+    return escape(text if len(text) <= MAX_CELL_CHARS else f"{text[: MAX_CELL_CHARS - 3]}...")

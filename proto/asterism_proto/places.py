@@ -25,18 +25,18 @@ T = TypeVar("T")
 
 PIECE_BYTES = 1 << 20
 """Bytes that are read, hashed and written at a time."""
-MAX_NAME = 512
+MAX_NAME_CHARS = 512
 """Characters of a file's name below an address."""
 
 _BLOCK_BYTES = 8 << 20
 """Of one request to an object store; a few of them are held."""
-_MOST_BLOCKS = 9_000
+_MAX_BLOCKS = 9_000
 """Of one file: S3 takes 10 000 parts of an upload."""
-_BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
+_BUCKET_PROTOCOLS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 """Protocols without folders. To make one there is to make a bucket, which is not for us to do."""
 
-_OVER_SSH = frozenset({"sftp", "ssh"})
-_CONNECT_S = 20.0
+_SSH_PROTOCOLS = frozenset({"sftp", "ssh"})
+_CONNECT_TIMEOUT_S = 20.0
 """How long each step of a connection by SSH may take; the system itself gives up after minutes, or never."""
 REMOTE_TIMEOUT_S = 30.0
 """Seconds that an object store or a host may take to accept a connection, or to send or take any byte."""
@@ -45,17 +45,17 @@ _OPERATION_TIMEOUTS = 4
 MAX_READ_BYTES = 256 << 20
 """Bytes of a file that is read into memory as a whole."""
 
-_USER = re.compile(r"(://)(?:[^/\s@]+|[^\s@:]*:[^\s@]*)@")
-_SECRET = re.compile(r"([?&;][^=\s&;]*(?:key|secret|token|password|sig|signature|credential)[^=\s&;]*=)[^\s&;'\"]+", re.IGNORECASE)
+_USER_PATTERN = re.compile(r"(://)(?:[^/\s@]+|[^\s@:]*:[^\s@]*)@")
+_SECRET_PATTERN = re.compile(r"([?&;][^=\s&;]*(?:key|secret|token|password|sig|signature|credential)[^=\s&;]*=)[^\s&;'\"]+", re.IGNORECASE)
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """``text`` with the secrets of every address in it as ``***``."""
-    return _SECRET.sub(r"\1***", _USER.sub(r"\1***@", text))
+    return _SECRET_PATTERN.sub(r"\1***", _USER_PATTERN.sub(r"\1***@", text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class StoredFile:
     """One file at a place."""
 
     path: str
@@ -64,7 +64,7 @@ class File:
     sha256: str
 
 
-class Place:
+class RemoteFolder:
     """A folder at an address; needs fsspec, and what the address's protocol needs (``s3://``: `asterism[s3]`).
 
     Parameters
@@ -72,9 +72,9 @@ class Place:
     address : str
         As ``"file:///srv/backup"`` or ``"s3://bucket/backup"``. Credentials and endpoints of object stores are those of this
         process's environment.
-    what : str
+    content_name : str
         What is kept there, in messages: a backup, or an export.
-    shown : str, optional
+    display_address : str, optional
         The address in messages, without secrets; None: ``address``.
     confined : bool
         Refuse files that lead out of the folder: names that are not below it, symbolic links, and anything local that is no regular file.
@@ -90,37 +90,37 @@ class Place:
     """
 
     def __init__(
-        self, address: str, *, what: str = "backup", shown: str | None = None, confined: bool = False, timeout_s: float = REMOTE_TIMEOUT_S
+        self, address: str, *, content_name: str = "backup", display_address: str | None = None, confined: bool = False, timeout_s: float = REMOTE_TIMEOUT_S
     ) -> None:
-        self.shown = redacted(address) if shown is None else shown
-        self._what = what
-        self._confined = confined
-        self._limit_s = _OPERATION_TIMEOUTS * timeout_s
+        self.display_address = redact(address) if display_address is None else display_address
+        self._content_name = content_name
+        self._is_confined = confined
+        self._operation_limit_s = _OPERATION_TIMEOUTS * timeout_s
         protocol = address.partition("://")[0]
         try:
             import fsspec
             from fsspec.implementations.local import LocalFileSystem
 
-            def connected() -> Any:
-                system, root = fsspec.core.url_to_fs(address, **_timeouts(protocol, timeout_s))
-                if protocol in _OVER_SSH:
+            def connect() -> Any:
+                system, root = fsspec.core.url_to_fs(address, **_timeout_arguments(protocol, timeout_s))
+                if protocol in _SSH_PROTOCOLS:
                     system.ftp.get_channel().settimeout(timeout_s)
                 return system, root
 
-            self._fs, root = _within(self._limit_s, connected) if protocol in _OVER_SSH else connected()
+            self._fs, root = _run_with_timeout(self._operation_limit_s, connect) if protocol in _SSH_PROTOCOLS else connect()
         except ImportError as error:
-            raise InvalidRequest(f"{self.shown}: a package that this address needs is not installed here ({error})") from error
+            raise InvalidRequest(f"{self.display_address}: a package that this address needs is not installed here ({error})") from error
         except (ValueError, TypeError, KeyError) as error:
-            raise InvalidRequest(f"{self.shown}: no address of a folder ({redacted(str(error))})") from error
+            raise InvalidRequest(f"{self.display_address}: no address of a folder ({redact(str(error))})") from error
         except Exception as error:  # some protocols connect at once
-            raise Unavailable(f"{self.shown}: can not be reached ({type(error).__name__}: {redacted(str(error))})") from error
+            raise Unavailable(f"{self.display_address}: can not be reached ({type(error).__name__}: {redact(str(error))})") from error
         self._root = str(root).rstrip("/")
-        self._local = isinstance(self._fs, LocalFileSystem)
-        if self._local and confined:
+        self._is_local = isinstance(self._fs, LocalFileSystem)
+        if self._is_local and confined:
             self._root = os.path.realpath(self._root or "/").rstrip("/")
-        user = _USER.search(address)
-        if user is not None and not self._local and user.group()[3:-1] in self._root:  # taken for a part of a bucket's name
-            raise InvalidRequest(f"{self.shown}: this protocol takes no user and password; give them to storageds and clients in their environment")
+        user = _USER_PATTERN.search(address)
+        if user is not None and not self._is_local and user.group()[3:-1] in self._root:  # taken for a part of a bucket's name
+            raise InvalidRequest(f"{self.display_address}: this protocol takes no user and password; give them to storageds and clients in their environment")
 
     def read(self, path: str, *, limit: int = MAX_READ_BYTES) -> bytes:
         """Read a small file as a whole.
@@ -135,8 +135,8 @@ class Place:
         target = self._target(path, reading=True)
         size = self.size(path)
         if size is not None and size > limit:
-            raise Corrupt(f"{self.shown}/{path}: {size} bytes; expected at most {limit}")
-        with self._ours(path):
+            raise Corrupt(f"{self.display_address}/{path}: {size} bytes; expected at most {limit}")
+        with self._translate_errors(path):
             content: bytes = self._call(lambda: self._fs.cat_file(target))
         return content
 
@@ -144,7 +144,7 @@ class Place:
         """A file's bytes; None where there is none."""
         try:
             target = self._target(path, reading=True)
-            with self._ours(path):
+            with self._translate_errors(path):
                 return int(self._call(lambda: self._fs.info(target))["size"])
         except NotFound:
             return None
@@ -153,26 +153,26 @@ class Place:
     def open(self, path: str, *, expected: int = 0) -> Iterator[BinaryIO]:
         """A new file, there under its name once the block ends well, and durable then; ``expected`` bytes are a guess at its size."""
         target = self._target(path)
-        with self._ours(path):
-            if self._local:
-                yield from _local(Path(target))
+        with self._translate_errors(path):
+            if self._is_local:
+                yield from _write_local(Path(target))
             else:
-                yield from self._remote(target, max(_BLOCK_BYTES, -(-expected // _MOST_BLOCKS)))
+                yield from self._write_remote(target, max(_BLOCK_BYTES, -(-expected // _MAX_BLOCKS)))
 
-    def _remote(self, target: str, block: int) -> Iterator[BinaryIO]:
-        bucket = bool(_BUCKETS.intersection([self._fs.protocol] if isinstance(self._fs.protocol, str) else self._fs.protocol))
+    def _write_remote(self, target: str, block: int) -> Iterator[BinaryIO]:
+        bucket = bool(_BUCKET_PROTOCOLS.intersection([self._fs.protocol] if isinstance(self._fs.protocol, str) else self._fs.protocol))
         # A bucket shows an object once it is whole; elsewhere it gets its name then.
-        making = target if bucket else f"{target}.making"
+        temporary = target if bucket else f"{target}.making"
         if not bucket:
             self._call(lambda: self._fs.makedirs(target.rpartition("/")[0], exist_ok=True))
-        file: Any = self._call(lambda: self._fs.open(making, "wb", block_size=block))
+        file: Any = self._call(lambda: self._fs.open(temporary, "wb", block_size=block))
         try:
-            yield cast(BinaryIO, _Timed(file, self._limit_s))
+            yield cast(BinaryIO, _TimedWriter(file, self._operation_limit_s))
         except BaseException as error:
             # To close it would be to publish half of it. A host that is silent is not waited for once more.
             if not isinstance(error, TimeoutError):
                 with suppress(Exception):
-                    self._call(lambda: self._discard(file, None if bucket else making))
+                    self._call(lambda: self._discard(file, None if bucket else temporary))
             if bucket:
                 file.closed = True
             raise
@@ -180,27 +180,27 @@ class Place:
         if not bucket:
             with suppress(FileNotFoundError):
                 self._call(lambda: self._fs.rm_file(target))
-            self._call(lambda: self._fs.mv(making, target))
+            self._call(lambda: self._fs.mv(temporary, target))
 
-    def _discard(self, file: Any, making: str | None) -> None:
+    def _discard(self, file: Any, temporary: str | None) -> None:
         """Discard a file that was not written to its end."""
         with suppress(Exception):
             file.discard()
-        if making is not None:
+        if temporary is not None:
             file.close()
-            self._fs.rm_file(making)
+            self._fs.rm_file(temporary)
 
     def remove(self, path: str) -> None:
         """Remove a file, if it is there."""
         target = self._target(path)
-        with suppress(NotFound), self._ours(path):
+        with suppress(NotFound), self._translate_errors(path):
             self._call(lambda: self._fs.rm_file(target))
 
-    def put(self, path: str, content: bytes) -> File:
+    def put(self, path: str, content: bytes) -> StoredFile:
         """Write a small file."""
         return self.write(path, [content])
 
-    def write(self, path: str, pieces: Iterable[bytes], *, expected: int = 0) -> File:
+    def write(self, path: str, pieces: Iterable[bytes], *, expected: int = 0) -> StoredFile:
         """Write a file of pieces; nobody ever sees half of it."""
         digest, size = hashlib.sha256(), 0
         with self.open(path, expected=expected) as file:
@@ -208,69 +208,69 @@ class Place:
                 file.write(piece)
                 digest.update(piece)
                 size += len(piece)
-        return File(path=path, bytes=size, sha256=digest.hexdigest())
+        return StoredFile(path=path, bytes=size, sha256=digest.hexdigest())
 
-    def pieces(self, file: File) -> Iterator[bytes]:
+    def read_pieces(self, file: StoredFile) -> Iterator[bytes]:
         """A file's bytes; Corrupt, with its name, once they turn out not to be those that were written."""
         digest, size = hashlib.sha256(), 0
         try:
             target = self._target(file.path, reading=True)
-            with self._ours(file.path):
-                opened = self._call(lambda: self._fs.open(target, "rb", block_size=_BLOCK_BYTES))
+            with self._translate_errors(file.path):
+                stream = self._call(lambda: self._fs.open(target, "rb", block_size=_BLOCK_BYTES))
                 try:
-                    while size <= file.bytes and (piece := self._call(lambda: opened.read(PIECE_BYTES))):
+                    while size <= file.bytes and (piece := self._call(lambda: stream.read(PIECE_BYTES))):
                         digest.update(piece)
                         size += len(piece)
                         yield piece
                 finally:
                     with suppress(TimeoutError):
-                        self._call(opened.close)
+                        self._call(stream.close)
         except NotFound as error:
-            raise Corrupt(f"{self.shown}/{file.path}: missing; the {self._what} is damaged") from error
+            raise Corrupt(f"{self.display_address}/{file.path}: missing; the {self._content_name} is damaged") from error
         if (size, digest.hexdigest()) != (file.bytes, file.sha256):
-            raise Corrupt(f"{self.shown}/{file.path}: {size} bytes that are not the {file.bytes} that were written; the {self._what} is damaged")
+            raise Corrupt(f"{self.display_address}/{file.path}: {size} bytes that are not the {file.bytes} that were written; the {self._content_name} is damaged")
 
-    def whole(self, file: File) -> bytes:
+    def read_file(self, file: StoredFile) -> bytes:
         """A small file's bytes, checked; Corrupt where there are more than `MAX_READ_BYTES`."""
         if file.bytes > MAX_READ_BYTES:
-            raise Corrupt(f"{self.shown}/{file.path}: {file.bytes} bytes by its record; expected at most {MAX_READ_BYTES}")
-        return b"".join(self.pieces(file))
+            raise Corrupt(f"{self.display_address}/{file.path}: {file.bytes} bytes by its record; expected at most {MAX_READ_BYTES}")
+        return b"".join(self.read_pieces(file))
 
     def _target(self, path: str, *, reading: bool = False) -> str:
         """Return the path of a file in its file system; Corrupt where it leads out of a confined folder."""
         target = f"{self._root}/{path}"
-        if not self._confined:
+        if not self._is_confined:
             return target
-        check_name(path)
-        if self._local:
+        check_file_name(path)
+        if self._is_local:
             folder = os.path.dirname(target)
             if os.path.realpath(folder) != folder or os.path.islink(target):
-                raise Corrupt(f"{self.shown}/{path}: a symbolic link; expected a file of its own; the {self._what} is damaged")
+                raise Corrupt(f"{self.display_address}/{path}: a symbolic link; expected a file of its own; the {self._content_name} is damaged")
             if reading and os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
-                raise Corrupt(f"{self.shown}/{path}: expected a regular file; the {self._what} is damaged")
+                raise Corrupt(f"{self.display_address}/{path}: expected a regular file; the {self._content_name} is damaged")
         return target
 
     def _call(self, operation: Callable[[], T]) -> T:
         """Run one operation of the file system; TimeoutError where a remote one takes too long."""
-        return operation() if self._local else _within(self._limit_s, operation)
+        return operation() if self._is_local else _run_with_timeout(self._operation_limit_s, operation)
 
     @contextmanager
-    def _ours(self, path: str) -> Iterator[None]:
+    def _translate_errors(self, path: str) -> Iterator[None]:
         try:
             yield
         except AsterismError:
             raise
         except FileNotFoundError as error:
-            raise NotFound(f"{self.shown}/{path}: there is no such file, or no such bucket or folder to write it to") from error
+            raise NotFound(f"{self.display_address}/{path}: there is no such file, or no such bucket or folder to write it to") from error
         except TimeoutError as error:
-            raise Unavailable(f"{self.shown}/{path}: {error or 'timed out'}") from error
+            raise Unavailable(f"{self.display_address}/{path}: {error or 'timed out'}") from error
         except Exception as error:  # every protocol has errors of its own
-            full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-            why = "the disk is full; free space and do it again" if full else f"{type(error).__name__}: {redacted(str(error))}"
-            raise Unavailable(f"{self.shown}/{path}: {why}") from error
+            disk_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+            reason = "the disk is full; free space and do it again" if disk_full else f"{type(error).__name__}: {redact(str(error))}"
+            raise Unavailable(f"{self.display_address}/{path}: {reason}") from error
 
 
-def check_name(path: str) -> None:
+def check_file_name(path: str) -> None:
     """Check that a name of a record is one of a file below its folder.
 
     Raises
@@ -279,11 +279,11 @@ def check_name(path: str) -> None:
         For an absolute path, ``.``, ``..``, an empty segment, a backslash or a control character.
     """
     segments = path.split("/")
-    if len(path) > MAX_NAME or not path.isprintable() or "\\" in path or any(segment in ("", ".", "..") for segment in segments):
-        raise Corrupt(f"file {path[:MAX_NAME]!r}: expected a relative name that is below the folder of its record")
+    if len(path) > MAX_NAME_CHARS or not path.isprintable() or "\\" in path or any(segment in ("", ".", "..") for segment in segments):
+        raise Corrupt(f"file {path[:MAX_NAME_CHARS]!r}: expected a relative name that is below the folder of its record")
 
 
-class _Timed:
+class _TimedWriter:
     """A file that is written, each operation within a time limit."""
 
     def __init__(self, file: Any, limit_s: float) -> None:
@@ -291,14 +291,14 @@ class _Timed:
 
     def write(self, data: Any) -> int:
         """Write all of ``data``."""
-        _within(self._limit_s, lambda: self._file.write(data))
+        _run_with_timeout(self._limit_s, lambda: self._file.write(data))
         return memoryview(data).nbytes
 
     def flush(self) -> None:
         """Nothing to do: the end of the file makes it durable."""
 
 
-def _within(seconds: float, operation: Callable[[], T]) -> T:
+def _run_with_timeout(seconds: float, operation: Callable[[], T]) -> T:
     """Run an operation in a thread, which is abandoned once the time is over: nothing ends a call that waits for a silent host."""
     results: list[T] = []
     errors: list[BaseException] = []
@@ -319,30 +319,30 @@ def _within(seconds: float, operation: Callable[[], T]) -> T:
     return results[0]
 
 
-def _timeouts(protocol: str, seconds: float) -> dict[str, Any]:
+def _timeout_arguments(protocol: str, seconds: float) -> dict[str, Any]:
     """Return the arguments of a protocol's file system that bound connecting and waiting."""
-    if protocol in _OVER_SSH:  # of paramiko
-        return dict.fromkeys(("timeout", "banner_timeout", "auth_timeout", "channel_timeout"), min(_CONNECT_S, seconds))
+    if protocol in _SSH_PROTOCOLS:  # of paramiko
+        return dict.fromkeys(("timeout", "banner_timeout", "auth_timeout", "channel_timeout"), min(_CONNECT_TIMEOUT_S, seconds))
     if protocol in ("s3", "s3a"):  # of botocore
-        return {"config_kwargs": {"connect_timeout": min(_CONNECT_S, seconds), "read_timeout": seconds}}
+        return {"config_kwargs": {"connect_timeout": min(_CONNECT_TIMEOUT_S, seconds), "read_timeout": seconds}}
     return {}
 
 
-def _opened(path: str, flags: int) -> int:
+def _open_no_follow(path: str, flags: int) -> int:
     """Open a file that is written, but none that a symbolic link leads to."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
-def _local(path: Path) -> Iterator[BinaryIO]:
+def _write_local(path: Path) -> Iterator[BinaryIO]:
     make_folder(path.parent)
-    making = path.with_name(path.name + ".making")
+    temporary = path.with_name(path.name + ".making")
     try:
-        with open(making, "wb", opener=_opened) as file:
+        with open(temporary, "wb", opener=_open_no_follow) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
     except BaseException:
-        making.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
-    making.rename(path)
+    temporary.rename(path)
     sync_folder(path.parent)

@@ -16,7 +16,7 @@ MESSAGE_BYTES = 64 << 20
 """Largest message of the wire."""
 REPLY_BYTES = 60 << 20
 """Largest arrays of one reply of the Graph service, so that it fits into a message."""
-MOST_ROWS = 1 << 26
+MAX_ROWS_LIMIT = 1 << 26
 """Largest value that the limit of rows may be set to."""
 
 ROWS_LIMIT = 1 << 24
@@ -32,9 +32,9 @@ _STEP_KEYS_BYTES = 32
 _WALKER_BYTES = 120
 _HEAP_BYTES = 56
 """Scratch of the heaviest neighbors per neighbor of the answer, besides the answer padded."""
-_RACE_BYTES = 28
-_RANKED_NODES = 1 << 22
-_RANKED_BYTES = 120
+_KEYED_ROW_BYTES = 28
+_PAGERANK_NODES = 1 << 22
+_PAGERANK_NODE_BYTES = 120
 """Nodes that one start of a personalised PageRank may come to, and scratch of each, while its tables grow."""
 
 
@@ -74,7 +74,7 @@ class Price:
         """Bytes of reply and scratch together."""
         return self.bytes + self.scratch
 
-    def capped(self, limits: Limits) -> Price:
+    def cap(self, limits: Limits) -> Price:
         """Return the price with bounds cut to what is not refused on the way."""
         if self.exact:
             return self
@@ -87,7 +87,7 @@ class Price:
             steps=min(self.steps, limits.steps),
         )
 
-    def shares(self, limits: Limits) -> list[tuple[str, int, int]]:
+    def usage(self, limits: Limits) -> list[tuple[str, int, int]]:
         """Return each limit's setting with the value priced and the limit."""
         return [
             ("request_rows_limit", self.rows, limits.rows),
@@ -121,7 +121,7 @@ def check(price: Price, limits: Limits) -> None:
         )
 
 
-def check_reply(price: Price, most: int = MESSAGE_BYTES) -> None:
+def check_reply(price: Price, max_bytes: int = MESSAGE_BYTES) -> None:
     """Refuse a request whose reply is certain to be larger than a message.
 
     Raises
@@ -129,15 +129,15 @@ def check_reply(price: Price, most: int = MESSAGE_BYTES) -> None:
     InvalidRequest
         Naming both sizes.
     """
-    if price.exact and price.bytes > most:
-        fit = most * price.rows // price.bytes
+    if price.exact and price.bytes > max_bytes:
+        max_rows = max_bytes * price.rows // price.bytes
         raise InvalidRequest(
-            f"{price.formula} = {price.rows:,} rows of {price.bytes:,} bytes do not fit into one reply of {most:,} bytes; "
-            f"split the request: ask for at most {fit:,} rows at a time"
+            f"{price.formula} = {price.rows:,} rows of {price.bytes:,} bytes do not fit into one reply of {max_bytes:,} bytes; "
+            f"split the request: ask for at most {max_rows:,} rows at a time"
         )
 
 
-def times(**counts: int) -> str:
+def product_text(**counts: int) -> str:
     """Return a product as text: ``count=5 x nodes=3``."""
     return " x ".join(f"{name}={value}" for name, value in counts.items())
 
@@ -159,21 +159,21 @@ def draw_rows(count: int, *, width: int, distinct: bool = False, available: int 
     count = max(count, 0)
     scratch, steps = count * (24 + width), count
     if distinct:
-        scratch, steps = count * (3 * (width + 24) + 2 * _RACE_BYTES + 48), 3 * count + (available or 0)
-    return Price(formula=times(count=count), rows=count, bytes=count * width, scratch=scratch, steps=steps)
+        scratch, steps = count * (3 * (width + 24) + 2 * _KEYED_ROW_BYTES + 48), 3 * count + (available or 0)
+    return Price(formula=product_text(count=count), rows=count, bytes=count * width, scratch=scratch, steps=steps)
 
 
-def race_rows(count: int, *, taken: int, width: int, available: int) -> Price:
+def exponential_key_rows(count: int, *, excluded: int, width: int, available: int) -> Price:
     """Price the first arrivals of a race over all rows: one host's share of draws without replacement."""
     rows = min(max(count, 0), max(available, 0))
-    scratch = rows * (_RACE_BYTES + width) + taken * 48
-    return Price(formula=times(count=count), rows=rows, bytes=rows * (width + 8), scratch=scratch, steps=max(available, 0) + rows)
+    scratch = rows * (_KEYED_ROW_BYTES + width) + excluded * 48
+    return Price(formula=product_text(count=count), rows=rows, bytes=rows * (width + 8), scratch=scratch, steps=max(available, 0) + rows)
 
 
-def draw_beside(rows: int, count: int, *, width: int) -> Price:
+def draw_per_row(rows: int, count: int, *, width: int) -> Price:
     """Price nodes drawn for each of some rows: nodes like others, negatives."""
     total = max(rows, 0) * max(count, 0)
-    return Price(formula=times(count=count, rows=rows), rows=total, bytes=total * width, scratch=total * (32 + width), steps=2 * total)
+    return Price(formula=product_text(count=count, rows=rows), rows=total, bytes=total * width, scratch=total * (32 + width), steps=2 * total)
 
 
 def neighbors(nodes: int, count: int, *, width: int, types: int, replace: bool = True) -> Price:
@@ -194,17 +194,17 @@ def neighbors(nodes: int, count: int, *, width: int, types: int, replace: bool =
     scratch = rows * (_ID + _TYPE + 4) + nodes * (60 + 16 * types)
     if not replace:
         scratch += count * _DISTINCT_BYTES + (rows * 20 if types > 1 else 0)
-    return Price(formula=times(count=count, nodes=nodes), rows=rows, bytes=rows * width, scratch=scratch, steps=rows * types)
+    return Price(formula=product_text(count=count, nodes=nodes), rows=rows, bytes=rows * width, scratch=scratch, steps=rows * types)
 
 
 def fanout(nodes: int, counts: Sequence[int], *, widths: Sequence[int], types: Sequence[int], replace: bool = True) -> Price:
     """Price neighbors of neighbors, hop after hop."""
     rows = size = scratch = steps = 0
-    front = nodes
-    for count, width, of in zip(counts, widths, types, strict=True):
-        hop = neighbors(front, count, width=width, types=of, replace=replace)
+    frontier = nodes
+    for count, width, type_count in zip(counts, widths, types, strict=True):
+        hop = neighbors(frontier, count, width=width, types=type_count, replace=replace)
         rows, size, steps, scratch = rows + hop.rows, size + hop.bytes, steps + hop.steps, max(scratch, hop.scratch)
-        front = hop.rows
+        frontier = hop.rows
     formula = f"fanouts={'x'.join(map(str, counts))} of nodes={nodes}"
     return Price(formula=formula, rows=rows, bytes=size, scratch=scratch, steps=steps)
 
@@ -217,41 +217,41 @@ def expansion(nodes: int, count: int, *, width: int, replace: bool, edges: int) 
     edges : int
         Edges of the type: one node has that many at most.
     """
-    each = edges if count < 0 else count if replace else min(count, edges)
-    rows = nodes * each
-    scratch = nodes * 32 + (0 if count < 0 or replace else each * _DISTINCT_BYTES)
-    return Price(formula=times(count=count, nodes=nodes), rows=rows, bytes=nodes * _TYPE + rows * width, scratch=scratch, steps=rows, exact=False)
+    neighbors_per_node = edges if count < 0 else count if replace else min(count, edges)
+    rows = nodes * neighbors_per_node
+    scratch = nodes * 32 + (0 if count < 0 or replace else neighbors_per_node * _DISTINCT_BYTES)
+    return Price(formula=product_text(count=count, nodes=nodes), rows=rows, bytes=nodes * _TYPE + rows * width, scratch=scratch, steps=rows, exact=False)
 
 
-def subgraph(seeds: int, reach: Sequence[tuple[int, int, int, Sequence[int]]], *, every: bool, disjoint: bool, width: int) -> Price:
+def subgraph(seeds: int, fanouts: Sequence[tuple[int, int, int, Sequence[int]]], *, expand_all_hops: bool, disjoint: bool, width: int) -> Price:
     """Price a subgraph that grows hop by hop.
 
     Parameters
     ----------
     seeds : int
-    reach : sequence of (near type, far type, edges of the edge type, counts by hop)
+    fanouts : sequence of (near type, far type, edges of the edge type, counts by hop)
         A count of -1 is all neighbors.
-    every : bool
+    expand_all_hops : bool
         Nodes expand in every hop from the one on that met them.
     disjoint : bool
         Every seed has a tree of its own.
     width : int
         Bytes of one edge of the reply.
     """
-    hops = max((len(counts) for *_, counts in reach), default=0)
-    kinds = {kind for near, far, _, _ in reach for kind in (near, far)}
-    met = front = dict.fromkeys(kinds, seeds)
+    hops = max((len(counts) for *_, counts in fanouts), default=0)
+    node_types = {node_type for local_type, remote_type, _, _ in fanouts for node_type in (local_type, remote_type)}
+    visited = frontier = dict.fromkeys(node_types, seeds)
     rows = 0
     for hop in range(hops):
-        reached = dict.fromkeys(kinds, 0)
-        for near, far, edges, counts in reach:
-            count, from_ = counts[hop] if hop < len(counts) else 0, (met if every else front)[near]
-            each = edges if count < 0 else count
-            drawn = from_ * each
-            reached[far] += drawn
-            rows += drawn
-        front = reached
-        met = {kind: met[kind] + reached[kind] for kind in kinds}
+        new_counts = dict.fromkeys(node_types, 0)
+        for local_type, remote_type, edges, counts in fanouts:
+            count, sources = counts[hop] if hop < len(counts) else 0, (visited if expand_all_hops else frontier)[local_type]
+            neighbors_per_node = edges if count < 0 else count
+            sampled = sources * neighbors_per_node
+            new_counts[remote_type] += sampled
+            rows += sampled
+        frontier = new_counts
+        visited = {node_type: visited[node_type] + new_counts[node_type] for node_type in node_types}
     nodes = seeds + rows
     size = seeds * _TYPE + nodes * (_ID + (_TYPE if disjoint else 0)) + rows * width
     formula = f"{hops} hops from seeds={seeds}"
@@ -260,47 +260,47 @@ def subgraph(seeds: int, reach: Sequence[tuple[int, int, int, Sequence[int]]], *
 
 def layer(layers: int, count: int, *, edges: int, width: int) -> Price:
     """Price nodes drawn for whole layers, and the edges between."""
-    drawn = max(layers, 1) * max(count, 0)
-    size = drawn * 20
+    draw_count = max(layers, 1) * max(count, 0)
+    size = draw_count * 20
     return Price(
-        formula=times(count=count, layers=layers), rows=drawn, bytes=size + edges * width, scratch=edges * 48, steps=drawn + edges, exact=False
+        formula=product_text(count=count, layers=layers), rows=draw_count, bytes=size + edges * width, scratch=edges * 48, steps=draw_count + edges, exact=False
     )
 
 
-def budgets(seeds: int, layers: int, count: int, *, edges: int, width: int) -> Price:
+def hgt_layers(seeds: int, layers: int, count: int, *, edges: int, width: int) -> Price:
     """Price nodes drawn by budgets, ``count`` in each layer over all types, and the edges among them."""
-    drawn = max(layers, 0) * max(count, 0)
-    nodes = seeds + drawn
+    draw_count = max(layers, 0) * max(count, 0)
+    nodes = seeds + draw_count
     return Price(
-        formula=f"{times(count=count, layers=layers)} + seeds={seeds}",
+        formula=f"{product_text(count=count, layers=layers)} + seeds={seeds}",
         rows=nodes,
         bytes=nodes * 16 + edges * width,
         scratch=edges * 48,
-        steps=drawn + edges,
+        steps=draw_count + edges,
         exact=False,
     )
 
 
-def walks(starts: int, each: int, length: int, *, width: int, attempts: int = 1) -> Price:
+def walks(starts: int, walks_per_start: int, length: int, *, width: int, attempts: int = 1) -> Price:
     """Price random walks. A request without starts counts as one walk: what is made for each step is made all the same.
 
     Parameters
     ----------
-    starts, each, length : int
+    starts, walks_per_start, length : int
         Nodes, walks from each of them, steps.
     width : int
         Bytes of one step of the reply.
     attempts : int
         Draws of one step, where steps are biased.
     """
-    count, length = max(starts, 1) * max(each, 1), max(length, 0)
+    count, length = max(starts, 1) * max(walks_per_start, 1), max(length, 0)
     rows = count * (length + 1)
     scratch = length * _STEP_KEYS_BYTES + count * _WALKER_BYTES + rows * _ID
     formula = f"walks={count} x (length={length} + 1)"
     return Price(formula=formula, rows=rows, bytes=rows * width, scratch=scratch, steps=count * length * max(attempts, 1))
 
 
-def attempts_of(p: float, q: float) -> int:
+def expected_attempts(p: float, q: float) -> int:
     """Return the draws that one step by p and q takes in expectation, at most."""
     p, q = p or 1.0, q or 1.0
     if (p, q) == (1.0, 1.0) or not 1e-3 <= q <= 1e3:  # the operator refuses values that are out of range
@@ -308,17 +308,17 @@ def attempts_of(p: float, q: float) -> int:
     return math.ceil(max(q, 1.0 / q))
 
 
-def visits(nodes: int, count: int, each: int, length: int, *, width: int) -> Price:
+def visit_counts(nodes: int, count: int, walks_per_node: int, length: int, *, width: int) -> Price:
     """Price the nodes most visited by walks: walks are taken a quarter of a reply at a time."""
     rows = nodes * max(count, 0)
-    walked = walks(1, each, length, width=width)
-    scratch = min(max(REPLY_BYTES // 4, walked.bytes), max(nodes, 1) * walked.bytes) * 3 + length * _STEP_KEYS_BYTES
+    walk_price = walks(1, walks_per_node, length, width=width)
+    scratch = min(max(REPLY_BYTES // 4, walk_price.bytes), max(nodes, 1) * walk_price.bytes) * 3 + length * _STEP_KEYS_BYTES
     return Price(
-        formula=times(count=count, nodes=nodes), rows=rows, bytes=rows * 20, scratch=scratch, steps=max(nodes, 1) * max(each, 1) * max(length, 0)
+        formula=product_text(count=count, nodes=nodes), rows=rows, bytes=rows * 20, scratch=scratch, steps=max(nodes, 1) * max(walks_per_node, 1) * max(length, 0)
     )
 
 
-def ranks(nodes: int, top: int, *, alpha: float, epsilon: float, existing: int, edges: int) -> Price:
+def pagerank(nodes: int, top: int, *, alpha: float, epsilon: float, existing: int, edges: int) -> Price:
     """Price personalised PageRank: pushes from each start until no node holds more than epsilon of what its edges weigh.
 
     Steps are the smaller of the two bounds 1 / (alpha epsilon) and edges x log(1 / epsilon) / alpha for each start.
@@ -327,21 +327,21 @@ def ranks(nodes: int, top: int, *, alpha: float, epsilon: float, existing: int, 
     pushes = 0.0
     if 0 < alpha <= 1 and 0 < epsilon <= 1:  # the operator refuses values that are out of range
         pushes = min(1.0 / max(alpha * epsilon, 1e-300), edges * (1.0 + math.log(1.0 / epsilon)) / alpha, 1e18)
-    scratch = min(existing, _RANKED_NODES) * _RANKED_BYTES + rows * 4
-    return Price(formula=times(top=top, nodes=nodes), rows=rows, bytes=rows * 20 + nodes * _SCORE, scratch=scratch, steps=nodes * (int(pushes) + 1))
+    scratch = min(existing, _PAGERANK_NODES) * _PAGERANK_NODE_BYTES + rows * 4
+    return Price(formula=product_text(top=top, nodes=nodes), rows=rows, bytes=rows * 20 + nodes * _SCORE, scratch=scratch, steps=nodes * (int(pushes) + 1))
 
 
-def adjacent(nodes: int, *, edges: int, width: int) -> Price:
+def all_neighbors(nodes: int, *, edges: int, width: int) -> Price:
     """Price all neighbors of nodes, ``edges`` being what there is along their edge types."""
     rows = nodes * edges
     return Price(formula=f"all neighbors of nodes={nodes}", rows=rows, bytes=(nodes + 1) * _ID + rows * width, scratch=nodes * 40, exact=False)
 
 
-def heaviest(nodes: int, top: int, *, edges: int, width: int) -> Price:
+def top_neighbors(nodes: int, top: int, *, edges: int, width: int) -> Price:
     """Price the heaviest neighbors of nodes, ``edges`` being what there is along their edge types."""
     rows = nodes * min(max(top, 0), edges)
     return Price(
-        formula=times(top=top, nodes=nodes),
+        formula=product_text(top=top, nodes=nodes),
         rows=rows,
         bytes=(nodes + 1) * _ID + rows * width,
         scratch=rows * _HEAP_BYTES + nodes * 40,
@@ -353,7 +353,7 @@ def heaviest(nodes: int, top: int, *, edges: int, width: int) -> Price:
 def per_node(nodes: int, columns: int = 1, *, width: int, scratch: int = 0) -> Price:
     """Price something of a fixed size for each node: degrees, types, dense features."""
     rows = nodes * max(columns, 0)
-    formula = times(nodes=nodes) if columns == 1 else times(nodes=nodes, columns=columns)
+    formula = product_text(nodes=nodes) if columns == 1 else product_text(nodes=nodes, columns=columns)
     return Price(formula=formula, rows=rows, bytes=rows * width, scratch=nodes * 40 + rows * scratch, steps=rows)
 
 
@@ -365,13 +365,13 @@ def features(rows: int, *, width: int, ragged: bool) -> Price:
 def scan(limit: int, *, width: int) -> Price:
     """Price a run of rows."""
     rows = max(limit, 0)
-    return Price(formula=times(limit=limit), rows=rows, bytes=rows * width, scratch=rows * 16, steps=rows, exact=False)
+    return Price(formula=product_text(limit=limit), rows=rows, bytes=rows * width, scratch=rows * 16, steps=rows, exact=False)
 
 
-def between(nodes: int, cols: int, *, edges: int, width: int) -> Price:
+def edges_between(nodes: int, cols: int, *, edges: int, width: int) -> Price:
     """Price the edges from nodes to others, ``edges`` being what there is along their edge types."""
     rows = nodes * edges
-    return Price(formula=times(nodes=nodes, cols=cols), rows=rows, bytes=nodes * _TYPE + rows * width, scratch=(nodes + 4 * cols) * 32, exact=False)
+    return Price(formula=product_text(nodes=nodes, cols=cols), rows=rows, bytes=nodes * _TYPE + rows * width, scratch=(nodes + 4 * cols) * 32, exact=False)
 
 
 def neighbor_width(*, types: int, weights: bool, edge_ids: bool, probabilities: bool = False, times: bool = False) -> int:

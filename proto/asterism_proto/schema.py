@@ -12,10 +12,10 @@ from asterism_proto import declared, names, times
 from asterism_proto.arrays import DTYPES
 from asterism_proto.degrees import check_degrees
 from asterism_proto.errors import InvalidRequest, NotFound
-from asterism_proto.notebook import types_table
-from asterism_proto.tables import RESERVED, WeightTable, check_tables, table_called, tables_from, tables_of, tables_to_dict, tables_to_proto
+from asterism_proto.notebook import schema_table
+from asterism_proto.tables import RESERVED_NAMES, WeightTable, check_tables, find_table, tables_from_proto, tables_from_dict, tables_to_dict, tables_to_proto
 from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.words import checked_name, distinct, known_keys, mapping, word_of
+from asterism_proto.words import validate_name, check_distinct, check_keys, as_mapping, enum_name
 
 MAX_PARTS = 4096
 
@@ -32,8 +32,8 @@ class Feature:
     """Of one row; () is a scalar. ``dense`` only."""
 
     def __post_init__(self) -> None:
-        checked_name("feature", self.name)
-        if self.name in RESERVED and (self.name, self.kind) != (names.COLUMN, "bytes"):
+        validate_name("feature", self.name)
+        if self.name in RESERVED_NAMES and (self.name, self.kind) != (names.ID_COLUMN, "bytes"):
             raise InvalidRequest(f"feature {self.name!r}: the name is reserved; call it something else")
         if self.kind not in ("dense", "ragged", "bytes"):
             raise InvalidRequest(f"feature {self.name!r}: kind {self.kind!r}; expected dense, ragged or bytes")
@@ -47,11 +47,11 @@ class Feature:
             raise InvalidRequest(f"feature {self.name!r}: only dense features have a shape")
 
 
-NAMES = Feature(name=names.COLUMN, kind="bytes")
+STRING_ID_FEATURE = Feature(name=names.ID_COLUMN, kind="bytes")
 """What every node type of a space with ``ids: string`` has: the strings that its nodes are called by."""
 
 
-_NODE_WORDS = ("graph_label", "time")
+_NODE_OPTIONS = ("graph_label", "time")
 """What a node type may name among its features."""
 
 
@@ -71,9 +71,9 @@ class NodeType:
     """The feature, a scalar whole number or float, that says since when a node is there: draws until a time see none to later ones; "" is none."""
 
     def __post_init__(self) -> None:
-        checked_name("node type", self.name)
-        object.__setattr__(self, "index", declared.checked(f"node type {self.name!r}", self.features, self.index, edges=False))
-        distinct(f"node type {self.name!r}: feature", [f.name for f in self.features])
+        validate_name("node type", self.name)
+        object.__setattr__(self, "index", declared.canonical_columns(f"node type {self.name!r}", self.features, self.index, edges=False))
+        check_distinct(f"node type {self.name!r}: feature", [f.name for f in self.features])
         check_tables(f"node type {self.name!r}", self.tables, self.features, nodes=True)
         label = self.feature(self.graph_label).kind if self.graph_label else "bytes"
         if label != "bytes":
@@ -87,7 +87,7 @@ class NodeType:
 
     def table(self, name: str) -> WeightTable:
         """The weights called ``name``; NotFound otherwise."""
-        return table_called(f"node type {self.name!r}", self.tables, name)
+        return find_table(f"node type {self.name!r}", self.tables, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,16 +111,16 @@ class EdgeType:
 
     def __post_init__(self) -> None:
         for name in (self.src_type, self.relation, self.dst_type):
-            checked_name("edge type", name)
+            validate_name("edge type", name)
         if self.multiplicity not in ("multi", "unique"):
             raise InvalidRequest(f"edge type {self.name!r}: edges {self.multiplicity!r}; expected multi or unique")
         if self.missing not in ("reject", "create"):
             raise InvalidRequest(f"edge type {self.name!r}: missing {self.missing!r}; expected reject or create")
-        distinct(f"edge type {self.name!r}: feature", [f.name for f in self.features])
+        check_distinct(f"edge type {self.name!r}: feature", [f.name for f in self.features])
         check_tables(f"edge type {self.name!r}", self.tables, self.features, nodes=False)
         if self.time:
             times.check_time(f"edge type {self.name!r}", self.features, self.time)
-        object.__setattr__(self, "index", declared.checked(f"edge type {self.name!r}", self.features, self.index, edges=True))
+        object.__setattr__(self, "index", declared.canonical_columns(f"edge type {self.name!r}", self.features, self.index, edges=True))
 
     @property
     def name(self) -> str:
@@ -133,24 +133,24 @@ class EdgeType:
 
     def table(self, name: str) -> WeightTable:
         """The weights called ``name``; NotFound otherwise."""
-        return table_called(f"edge type {self.name!r}", self.tables, name)
+        return find_table(f"edge type {self.name!r}", self.tables, name)
 
     @property
     def weight_columns(self) -> tuple[str, ...]:
         """The features that its tables are made of."""
-        named = {column for table in self.tables for column in table.parsed.columns}
-        return tuple(feature.name for feature in self.features if feature.name in named)
+        column_names = {column for table in self.tables for column in table.parsed_expression.columns}
+        return tuple(feature.name for feature in self.features if feature.name in column_names)
 
     @property
-    def near_columns(self) -> tuple[str, ...]:
+    def edge_columns(self) -> tuple[str, ...]:
         """The features that lie beside the edges at both ends too: those that its tables are made of, its time, and those of indexes."""
         return tuple(feature.name for feature in self.features if feature.name in {*self.weight_columns, self.time, *self.indexed})
 
     @property
     def indexed(self) -> tuple[str, ...]:
         """The features among the columns of ``index``, in their own order."""
-        named = {declared.column_of(text).name for text in self.index if text not in declared.OF_EDGES}
-        return tuple(feature.name for feature in self.features if feature.name in named)
+        column_names = {declared.parse_column(text).name for text in self.index if text not in declared.EDGE_COLUMNS}
+        return tuple(feature.name for feature in self.features if feature.name in column_names)
 
 
 def _feature(owner: str, features: tuple[Feature, ...], name: str) -> Feature:
@@ -179,42 +179,42 @@ class Schema:
     def __post_init__(self) -> None:
         if not self.node_types:
             raise InvalidRequest("a schema needs at least one node type")
-        distinct("node type", [t.name for t in self.node_types])
-        distinct("edge type", [t.name for t in self.edge_types])
-        known = {t.name for t in self.node_types}
+        check_distinct("node type", [t.name for t in self.node_types])
+        check_distinct("edge type", [t.name for t in self.edge_types])
+        node_type_names = {t.name for t in self.node_types}
         for edge_type in self.edge_types:
             for end in (edge_type.src_type, edge_type.dst_type):
-                if end not in known:
-                    raise InvalidRequest(f"edge type {edge_type.name!r}: no node type {end!r}; there are {', '.join(sorted(known))}")
+                if end not in node_type_names:
+                    raise InvalidRequest(f"edge type {edge_type.name!r}: no node type {end!r}; there are {', '.join(sorted(node_type_names))}")
         if not 1 <= self.parts <= MAX_PARTS:
             raise InvalidRequest(f"parts {self.parts}: expected 1 to {MAX_PARTS}")
-        for word, allowed in (("ids", ("per_type", "global", "string")), ("placement", ("mod", "mix64")), ("direction", ("out", "in", "both"))):
-            if getattr(self, word) not in allowed:
-                raise InvalidRequest(f"{word} {getattr(self, word)!r}: expected {' or '.join(allowed)}")
-        times.check_kinds(self)
+        for field_name, allowed in (("ids", ("per_type", "global", "string")), ("placement", ("mod", "mix64")), ("direction", ("out", "in", "both"))):
+            if getattr(self, field_name) not in allowed:
+                raise InvalidRequest(f"{field_name} {getattr(self, field_name)!r}: expected {' or '.join(allowed)}")
+        times.check_time_kinds(self)
         check_degrees(self)
-        self._settle_names()
+        self._add_string_id_features()
 
-    def _settle_names(self) -> None:
+    def _add_string_id_features(self) -> None:
         """Give every node type its column of names where ids are strings; refuse one elsewhere."""
         if not isinstance(self.salt, int) or isinstance(self.salt, bool) or not 0 <= self.salt < 1 << 63:
             raise InvalidRequest(f"salt {self.salt!r}: expected a whole number from 0 to 2^63 - 1")
         if self.ids == "string":
-            named = (t if NAMES in t.features else replace(t, features=(*t.features, NAMES)) for t in self.node_types)
-            object.__setattr__(self, "node_types", tuple(named))
+            node_types = (t if STRING_ID_FEATURE in t.features else replace(t, features=(*t.features, STRING_ID_FEATURE)) for t in self.node_types)
+            object.__setattr__(self, "node_types", tuple(node_types))
         elif self.salt:
             raise InvalidRequest(f"salt {self.salt}: ids are {self.ids}; only `ids: string` has a salt")
         owners: tuple[NodeType | EdgeType, ...] = (*self.node_types, *self.edge_types)
         for owner in owners:
-            if any(f.name == names.COLUMN and not (f == NAMES and self.named and isinstance(owner, NodeType)) for f in owner.features):
-                raise InvalidRequest(f"{owner.name!r}: feature {names.COLUMN!r}: the name is reserved; call it something else")
+            if any(f.name == names.ID_COLUMN and not (f == STRING_ID_FEATURE and self.has_string_ids and isinstance(owner, NodeType)) for f in owner.features):
+                raise InvalidRequest(f"{owner.name!r}: feature {names.ID_COLUMN!r}: the name is reserved; call it something else")
 
     def _repr_html_(self) -> str:
         """As a notebook shows it."""
-        return types_table(self)
+        return schema_table(self)
 
     @property
-    def named(self) -> bool:
+    def has_string_ids(self) -> bool:
         """Whether nodes are called by strings."""
         return self.ids == "string"
 
@@ -232,22 +232,22 @@ class Schema:
 
     def edge_type_id(self, name: str) -> int:
         """The id of an edge type, by its triple or, where that is unambiguous, by its relation."""
-        found = [i for i, t in enumerate(self.edge_types) if name in (t.name, t.relation)]
-        exact = [i for i in found if self.edge_types[i].name == name]
-        if len(exact or found) == 1:
-            return (exact or found)[0]
-        names = ", ".join(t.name for t in self.edge_types) or "none"
-        raise NotFound(f"edge type {name!r} is ambiguous; say which of {names}" if found else f"no edge type {name!r}; there are {names}")
+        matches = [i for i, t in enumerate(self.edge_types) if name in (t.name, t.relation)]
+        exact = [i for i in matches if self.edge_types[i].name == name]
+        if len(exact or matches) == 1:
+            return (exact or matches)[0]
+        available = ", ".join(t.name for t in self.edge_types) or "none"
+        raise NotFound(f"edge type {name!r} is ambiguous; say which of {available}" if matches else f"no edge type {name!r}; there are {available}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for YAML and JSON; ``from_dict`` reads them back."""
         return {
             "parts": self.parts,
             "ids": self.ids,
-            **({"salt": self.salt} if self.named else {}),
+            **({"salt": self.salt} if self.has_string_ids else {}),
             "placement": self.placement,
             "direction": self.direction,
-            "nodes": {t.name: {**_type_dict(t), **{word: value for word in _NODE_WORDS if (value := getattr(t, word))}} for t in self.node_types},
+            "nodes": {t.name: {**_type_dict(t), **{option: value for option in _NODE_OPTIONS if (value := getattr(t, option))}} for t in self.node_types},
             "edges": {
                 t.name: {**_type_dict(t), "edges": t.multiplicity, "missing": t.missing, **({"time": t.time} if t.time else {})}
                 for t in self.edge_types
@@ -257,19 +257,19 @@ class Schema:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:
         """A schema from plain values, as a YAML file gives them; InvalidRequest names the first wrong one."""
-        known = {"parts", "ids", "salt", "placement", "direction", "nodes", "edges"}
-        known_keys("schema", data, known)
+        allowed_keys = {"parts", "ids", "salt", "placement", "direction", "nodes", "edges"}
+        check_keys("schema", data, allowed_keys)
         nodes = tuple(
             NodeType(
                 name=str(name),
-                **_type_arguments(f"node type {name!r}", spec or {}, set(_NODE_WORDS)),
+                **_type_arguments(f"node type {name!r}", spec or {}, set(_NODE_OPTIONS)),
                 graph_label=str((spec or {}).get("graph_label") or ""),
                 time=str((spec or {}).get("time") or ""),
             )
-            for name, spec in mapping("nodes", data.get("nodes")).items()
+            for name, spec in as_mapping("nodes", data.get("nodes")).items()
         )
         edges = []
-        for name, spec in mapping("edges", data.get("edges")).items():
+        for name, spec in as_mapping("edges", data.get("edges")).items():
             triple = str(name).split(":")
             if len(triple) != 3:
                 raise InvalidRequest(f"edge type {name!r}: expected source:relation:destination")
@@ -331,62 +331,62 @@ class Schema:
                     relation=t.relation,
                     dst_type=t.dst_type,
                     weighted=t.weighted,
-                    multiplicity=word_of(pb.Multiplicity, t.multiplicity, "multi"),
-                    missing=word_of(pb.Missing, t.missing, "reject"),
+                    multiplicity=enum_name(pb.Multiplicity, t.multiplicity, "multi"),
+                    missing=enum_name(pb.Missing, t.missing, "reject"),
                     time=t.time,
                     **_columns_from_proto(t),
                 )
                 for t in message.edge_types
             ),
             parts=message.parts,
-            ids=word_of(pb.IdScope, message.ids, "per_type"),
+            ids=enum_name(pb.IdScope, message.ids, "per_type"),
             salt=message.salt,
-            placement=word_of(pb.Placement, message.placement, "mod"),
-            direction=word_of(pb.Direction, message.direction, "out"),
+            placement=enum_name(pb.Placement, message.placement, "mod"),
+            direction=enum_name(pb.Direction, message.direction, "out"),
         )
 
 
 def _type_dict(owner: NodeType | EdgeType) -> dict[str, Any]:
     return {
         "weighted": owner.weighted,
-        "features": {f.name: {"kind": f.kind, "dtype": f.dtype, "shape": list(f.shape)} for f in owner.features if f != NAMES},
+        "features": {f.name: {"kind": f.kind, "dtype": f.dtype, "shape": list(f.shape)} for f in owner.features if f != STRING_ID_FEATURE},
         **tables_to_dict(owner.tables),
         **({"index": list(owner.index)} if owner.index else {}),
     }
 
 
-def _type_arguments(what: str, spec: Any, more: set[str]) -> dict[str, Any]:
+def _type_arguments(label: str, spec: Any, extra_keys: set[str]) -> dict[str, Any]:
     if not isinstance(spec, Mapping):
-        raise InvalidRequest(f"{what}: expected a mapping, not {type(spec).__name__}")
-    known_keys(what, spec, {"weighted", "features", "tables", "index"} | more)
+        raise InvalidRequest(f"{label}: expected a mapping, not {type(spec).__name__}")
+    check_keys(label, spec, {"weighted", "features", "tables", "index"} | extra_keys)
     features = []
-    for name, column in mapping(f"{what} features", spec.get("features")).items():
+    for name, column in as_mapping(f"{label} features", spec.get("features")).items():
         column = column or {}
         if isinstance(column, str):  # the short form, `age: int64`
             column = {"kind": "bytes"} if column == "bytes" else {"dtype": column}
-        column = mapping(f"{what}: feature {name!r}", column)
-        known_keys(f"{what}: feature {name!r}", column, {"kind", "dtype", "shape"})
+        column = as_mapping(f"{label}: feature {name!r}", column)
+        check_keys(f"{label}: feature {name!r}", column, {"kind", "dtype", "shape"})
         shape = column.get("shape", [])
         shape = [shape] if isinstance(shape, int) else shape
         if not isinstance(shape, list | tuple) or not all(isinstance(extent, int) for extent in shape):
-            raise InvalidRequest(f"{what}: feature {name!r}: shape {shape!r}; expected a list of whole numbers")
+            raise InvalidRequest(f"{label}: feature {name!r}: shape {shape!r}; expected a list of whole numbers")
         features.append(Feature(name=str(name), kind=str(column.get("kind", "dense")), dtype=str(column.get("dtype", "float32")), shape=tuple(shape)))
     return {
         "weighted": bool(spec.get("weighted", False)),
         "features": tuple(features),
-        "tables": tables_of(what, spec.get("tables")),
-        "index": declared.listed(what, spec.get("index")),
+        "tables": tables_from_dict(label, spec.get("tables")),
+        "index": declared.column_names(label, spec.get("index")),
     }
 
 
 def _columns_to_proto(owner: NodeType | EdgeType) -> dict[str, Any]:
-    features = [pb.Feature(name=f.name, kind=f.kind.upper(), dtype=f.dtype, shape=f.shape) for f in owner.features if f != NAMES]
+    features = [pb.Feature(name=f.name, kind=f.kind.upper(), dtype=f.dtype, shape=f.shape) for f in owner.features if f != STRING_ID_FEATURE]
     return {"features": features, "tables": tables_to_proto(owner.tables), "index": owner.index}
 
 
 def _columns_from_proto(message: pb.NodeType | pb.EdgeType) -> dict[str, Any]:
     features = (
-        Feature(name=f.name, kind=word_of(pb.FeatureKind, f.kind, "dense"), dtype=f.dtype or "float32", shape=tuple(f.shape))
+        Feature(name=f.name, kind=enum_name(pb.FeatureKind, f.kind, "dense"), dtype=f.dtype or "float32", shape=tuple(f.shape))
         for f in message.features
     )
-    return {"features": tuple(features), "tables": tables_from(message.tables), "index": tuple(message.index)}
+    return {"features": tuple(features), "tables": tables_from_proto(message.tables), "index": tuple(message.index)}

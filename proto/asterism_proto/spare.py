@@ -13,34 +13,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-LEAST, MOST = (32 << 20) + 1, 64 << 20
+MIN_BYTES, MAX_BYTES = (32 << 20) + 1, 64 << 20
 """Bytes of the least array whose memory is kept, and of all that is."""
-_STEP = 4 << 20
+_GRANULARITY = 4 << 20
 """Memory is taken in multiples of so many bytes, for arrays that are not quite as large as those before them."""
 
-_spare: list[NDArray[np.uint8]] = []
+_free_buffers: list[NDArray[np.uint8]] = []
 
 
-class _Lent:
+class _PooledBuffer:
     """Memory that an array is in, and the views of it: when the last of them has gone it is spare again."""
 
     def __init__(self, raw: NDArray[np.uint8]) -> None:
         self.raw, self.__array_interface__ = raw, raw.__array_interface__
 
-    def __del__(self, kept: list[NDArray[np.uint8]] = _spare, most: int = MOST) -> None:
+    def __del__(self, free_buffers: list[NDArray[np.uint8]] = _free_buffers, max_bytes: int = MAX_BYTES) -> None:
         # What it needs it has: when a process ends, the names of this module may be gone before the last array.
-        kept.append(self.raw)
+        free_buffers.append(self.raw)
         try:
-            while sum(raw.nbytes for raw in kept.copy()) > most:
-                kept.pop(0)
+            while sum(raw.nbytes for raw in free_buffers.copy()) > max_bytes:
+                free_buffers.pop(0)
         except IndexError:  # another thread took it
             pass
 
 
-def _first() -> NDArray[np.uint8] | None:
+def _take_oldest() -> NDArray[np.uint8] | None:
     """Take what has been spare for longest; another thread may have been faster."""
     try:
-        return _spare.pop(0)
+        return _free_buffers.pop(0)
     except IndexError:
         return None
 
@@ -49,10 +49,10 @@ def empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """As `numpy.empty`, in memory that was used before where there is some that is large enough."""
     kind = np.dtype(dtype)
     size = math.prod(shape) * kind.itemsize
-    if not LEAST <= size <= MOST:
+    if not MIN_BYTES <= size <= MAX_BYTES:
         return np.empty(shape, kind)
-    raw = _first()
+    raw = _take_oldest()
     while raw is not None and raw.nbytes < size:
-        raw = _first()
-    lent = _Lent(np.empty(-(-size // _STEP) * _STEP, np.uint8) if raw is None else raw)
-    return np.asarray(lent)[:size].view(kind).reshape(shape)
+        raw = _take_oldest()
+    buffer = _PooledBuffer(np.empty(-(-size // _GRANULARITY) * _GRANULARITY, np.uint8) if raw is None else raw)
+    return np.asarray(buffer)[:size].view(kind).reshape(shape)

@@ -10,12 +10,12 @@ from asterism_proto.degrees import is_degree
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.expression import Expression, parse
 from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.words import checked_name, distinct, known_keys, mapping, word_of
+from asterism_proto.words import validate_name, check_distinct, check_keys, as_mapping, enum_name
 
 if TYPE_CHECKING:
     from asterism_proto.schema import Feature
 
-RESERVED = frozenset({"weight", "id", "src", "dst", "eid"})
+RESERVED_NAMES = frozenset({"weight", "id", "src", "dst", "eid"})
 """Names that neither a feature nor a table may have."""
 
 
@@ -30,8 +30,8 @@ class WeightTable:
     """What a negative, infinite or NaN result is: ``fail``: the build ends with it, or ``zero``: counted, and never drawn."""
 
     def __post_init__(self) -> None:
-        checked_name("table", self.name)
-        if self.name in RESERVED:
+        validate_name("table", self.name)
+        if self.name in RESERVED_NAMES:
             raise InvalidRequest(f"table {self.name!r}: the name is reserved; call it something else")
         if self.invalid not in ("fail", "zero"):
             raise InvalidRequest(f"table {self.name!r}: invalid {self.invalid!r}; expected fail or zero")
@@ -41,45 +41,45 @@ class WeightTable:
             raise InvalidRequest(f"table {self.name!r}: {error}") from error
 
     @property
-    def parsed(self) -> Expression:
+    def parsed_expression(self) -> Expression:
         """What the expression means."""
         return parse(self.expression)
 
 
-def table_called(owner: str, tables: Sequence[WeightTable], name: str) -> WeightTable:
+def find_table(owner: str, tables: Sequence[WeightTable], name: str) -> WeightTable:
     """The table called ``name`` among those of a type; NotFound says which there are."""
     for table in tables:
         if table.name == name:
             return table
-    there = ", ".join(repr(table.name) for table in tables) or "none beside its own"
-    raise NotFound(f"{owner} has no weights {name!r}; there are {there}, and its own under ''")
+    available = ", ".join(repr(table.name) for table in tables) or "none beside its own"
+    raise NotFound(f"{owner} has no weights {name!r}; there are {available}, and its own under ''")
 
 
 def check_tables(owner: str, tables: Sequence[WeightTable], features: Sequence[Feature], *, nodes: bool) -> None:
     """InvalidRequest where two tables of a type share a name, or an expression names what is no number of the type; of nodes degrees are some."""
-    distinct(f"{owner}: table", [table.name for table in tables])
+    check_distinct(f"{owner}: table", [table.name for table in tables])
     scalars = {f.name for f in features if f.kind == "dense" and not f.shape} | {"weight"}
     for table in tables:
-        for column in table.parsed.columns:
+        for column in table.parsed_expression.columns:
             if column not in scalars and not (nodes and is_degree(column) and column not in {feature.name for feature in features}):
-                known = {feature.name: feature for feature in features}
-                what = "is no scalar number" if column in known else "is not there"
+                features_by_name = {feature.name: feature for feature in features}
+                problem = "is no scalar number" if column in features_by_name else "is not there"
                 raise InvalidRequest(
-                    f"{owner}: table {table.name!r}: expression {table.expression!r}: column {column!r} {what}; "
+                    f"{owner}: table {table.name!r}: expression {table.expression!r}: column {column!r} {problem}; "
                     f"it may name {', '.join(sorted(scalars))}{', in_degree, out_degree' * nodes}"
                 )
 
 
-def tables_of(what: str, data: Any) -> tuple[WeightTable, ...]:
+def tables_from_dict(label: str, data: Any) -> tuple[WeightTable, ...]:
     """Tables from plain values: ``{popular: "pow(clicks, 0.75)"}``, or with ``{expression: .., invalid: zero}``."""
     tables = []
-    for name, value in mapping(f"{what} tables", data).items():
-        spec = {"expression": value} if isinstance(value, str) else mapping(f"{what}: table {name!r}", value)
-        known_keys(f"{what}: table {name!r}", spec, {"expression", "invalid"})
+    for name, value in as_mapping(f"{label} tables", data).items():
+        spec = {"expression": value} if isinstance(value, str) else as_mapping(f"{label}: table {name!r}", value)
+        check_keys(f"{label}: table {name!r}", spec, {"expression", "invalid"})
         try:
             tables.append(WeightTable(name=str(name), expression=spec.get("expression", ""), invalid=str(spec.get("invalid", "fail"))))
         except InvalidRequest as error:
-            raise InvalidRequest(f"{what}: {error}") from error
+            raise InvalidRequest(f"{label}: {error}") from error
     return tuple(tables)
 
 
@@ -94,6 +94,6 @@ def tables_to_proto(tables: Sequence[WeightTable]) -> list[pb.WeightTable]:
     return [pb.WeightTable(name=t.name, expression=t.expression, invalid=t.invalid.upper()) for t in tables]
 
 
-def tables_from(messages: Iterable[pb.WeightTable]) -> tuple[WeightTable, ...]:
+def tables_from_proto(messages: Iterable[pb.WeightTable]) -> tuple[WeightTable, ...]:
     """Tables from the wire."""
-    return tuple(WeightTable(name=t.name, expression=t.expression, invalid=word_of(pb.Invalid, t.invalid, "fail")) for t in messages)
+    return tuple(WeightTable(name=t.name, expression=t.expression, invalid=enum_name(pb.Invalid, t.invalid, "fail")) for t in messages)

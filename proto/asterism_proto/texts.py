@@ -18,21 +18,21 @@ from asterism_proto.errors import InvalidRequest
 
 Class = TypeVar("Class", bound=type)
 
-_LONE = re.compile("[\ud800-\udfff]")
-_SHOWN = 60
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_SHOWN_CHARS = 60
 """Characters of a text in a message."""
 
 
-def refusal(name: str, text: str) -> InvalidRequest | None:
+def surrogate_error(name: str, text: str) -> InvalidRequest | None:
     """Return the error for a text with a lone surrogate, None for any other text."""
-    found = _LONE.search(text)
-    if found is None:
+    match = _LONE_SURROGATE.search(text)
+    if match is None:
         return None
-    start = max(0, found.start() - _SHOWN // 2)
-    shown = ("..." if start else "") + text[start : start + _SHOWN] + ("..." if start + _SHOWN < len(text) else "")
+    start = max(0, match.start() - _SHOWN_CHARS // 2)
+    excerpt = ("..." if start else "") + text[start : start + _SHOWN_CHARS] + ("..." if start + _SHOWN_CHARS < len(text) else "")
     return InvalidRequest(
-        f"{name}={shown!r}: expected Unicode text; the character at position {found.start()}, "
-        f"{found[0]!r}, is a lone surrogate, which has no UTF-8 encoding; remove or replace it"
+        f"{name}={excerpt!r}: expected Unicode text; the character at position {match.start()}, "
+        f"{match[0]!r}, is a lone surrogate, which has no UTF-8 encoding; remove or replace it"
     )
 
 
@@ -46,75 +46,75 @@ def check(name: str, value: object) -> None:
     value : object
         A text, or mappings, sequences and arrays that contain texts.
     """
-    for error in _refusals(name, value):
+    for error in _surrogate_errors(name, value):
         raise error
 
 
-def _refusals(name: str, value: object) -> Iterator[InvalidRequest]:
-    for place, text in _texts(name, value):
-        error = refusal(place, text)
+def _surrogate_errors(name: str, value: object) -> Iterator[InvalidRequest]:
+    for location, text in _iter_texts(name, value):
+        error = surrogate_error(location, text)
         if error is not None:
             yield error
 
 
-def _texts(name: str, value: object) -> Iterator[tuple[str, str]]:
+def _iter_texts(name: str, value: object) -> Iterator[tuple[str, str]]:
     """Yield every text in a value with its place, as ``options['type']`` or ``ids[3]``."""
     stack: list[tuple[str, object]] = [(name, value)]
     while stack:
-        place, one = stack.pop()
-        if isinstance(one, str):
-            yield place, one
-        elif isinstance(one, Mapping):
-            entries = list(one.items())
-            yield from ((f"{place}: key", key) for key, _ in entries if isinstance(key, str))
-            stack += [(f"{place}[{key!r}]", item) for key, item in reversed(entries)]
-        elif isinstance(one, list | tuple | set | frozenset):
-            stack += [(f"{place}[{at}]", item) for at, item in reversed(list(enumerate(one)))]
-        elif isinstance(one, np.ndarray) and one.dtype.kind in "UO":
-            stack.append((place, one.tolist()))
+        location, current = stack.pop()
+        if isinstance(current, str):
+            yield location, current
+        elif isinstance(current, Mapping):
+            entries = list(current.items())
+            yield from ((f"{location}: key", key) for key, _ in entries if isinstance(key, str))
+            stack += [(f"{location}[{key!r}]", item) for key, item in reversed(entries)]
+        elif isinstance(current, list | tuple | set | frozenset):
+            stack += [(f"{location}[{index}]", item) for index, item in reversed(list(enumerate(current)))]
+        elif isinstance(current, np.ndarray) and current.dtype.kind in "UO":
+            stack.append((location, current.tolist()))
 
 
-def checked(cls: Class) -> Class:
+def refuse_surrogates(cls: Class) -> Class:
     """Decorate a class: its public methods refuse arguments with lone surrogates.
 
     The arguments are examined only after a text could not be encoded, so that correct calls cost nothing.
     """
     for name, method in inspect.getmembers(cls, inspect.isfunction):
         if not name.startswith("_"):
-            setattr(cls, name, _checked(method))
+            setattr(cls, name, _checked_method(method))
     return cls
 
 
-def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+def _checked_method(method: Callable[..., Any]) -> Callable[..., Any]:
     if hasattr(method, "__refuses_surrogates__"):
         return method
     signature = inspect.signature(method)
 
-    def translated(error: UnicodeEncodeError, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Exception:
+    def translate(error: UnicodeEncodeError, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Exception:
         if error.encoding.lower() not in ("utf-8", "utf8"):
             return error
-        bound = signature.bind(*arguments, **named).arguments
+        bound = signature.bind(*arguments, **keywords).arguments
         rest: Iterable[tuple[str, object]] = [*list(bound.items())[1:], ("text", error.object)]
-        return next((found for name, value in rest for found in _refusals(name, value)), error)
+        return next((refused for name, value in rest for refused in _surrogate_errors(name, value)), error)
 
     if inspect.isgeneratorfunction(method):
 
         @functools.wraps(method)
-        def generate(*arguments: Any, **named: Any) -> Iterator[Any]:
+        def generate(*arguments: Any, **keywords: Any) -> Iterator[Any]:
             try:
-                yield from method(*arguments, **named)
+                yield from method(*arguments, **keywords)
             except UnicodeEncodeError as error:
-                raise translated(error, arguments, named) from error
+                raise translate(error, arguments, keywords) from error
 
         wrapper: Callable[..., Any] = generate
     else:
 
         @functools.wraps(method)
-        def call(*arguments: Any, **named: Any) -> Any:
+        def call(*arguments: Any, **keywords: Any) -> Any:
             try:
-                return method(*arguments, **named)
+                return method(*arguments, **keywords)
             except UnicodeEncodeError as error:
-                raise translated(error, arguments, named) from error
+                raise translate(error, arguments, keywords) from error
 
         wrapper = call
     wrapper.__dict__["__refuses_surrogates__"] = True

@@ -21,9 +21,9 @@ from asterism_proto.v1.storaged_pb2 import BlockKind
 
 Arrays = Mapping[str, NDArray[Any]]
 Ids = NDArray[np.int64]
-Run = tuple[int, int, int]
+PartRun = tuple[int, int, int]
 """Rows of one partition: (partition, first row, row after the last)."""
-PartOf = Callable[[Ids, int, str], NDArray[np.int32]]
+PartitionFunction = Callable[[Ids, int, str], NDArray[np.int32]]
 """Returns the partition of each id, given the number of partitions and the placement."""
 
 MAX_ID = (1 << 63) - 2
@@ -39,16 +39,16 @@ _INFINITY = np.uint32(0x7F800000)
 _NODES, _OUT, _IN = int(BlockKind.NODES), int(BlockKind.OUT_EDGES), int(BlockKind.IN_EDGES)
 _FEATURES, _TIMES = int(BlockKind.EDGE_FEATURES), int(BlockKind.NODE_TIMES)
 _OUT_DELETES, _IN_DELETES = int(BlockKind.OUT_EDGE_DELETES), int(BlockKind.IN_EDGE_DELETES)
-_EVERYWHERE = (int(BlockKind.NODE_DELETES), int(BlockKind.NODE_BIRTHS), _TIMES)
-NODE_KINDS = (_NODES, *_EVERYWHERE)
+_BROADCAST_KINDS = (int(BlockKind.NODE_DELETES), int(BlockKind.NODE_BIRTHS), _TIMES)
+NODE_KINDS = (_NODES, *_BROADCAST_KINDS)
 """Kinds of blocks of a node type; all other kinds are of an edge type."""
 
-_IDS: dict[int, tuple[str, ...]] = {
+_ID_SECTIONS: dict[int, tuple[str, ...]] = {
     **dict.fromkeys(NODE_KINDS, ("ids",)),
     **dict.fromkeys((_OUT, _IN, _OUT_DELETES, _IN_DELETES), ("src", "dst", "eid")),
     _FEATURES: ("eid",),
 }
-_ROUTED_BY = {
+_ROUTING_SECTION = {
     _NODES: "ids",
     _OUT: "src",
     _OUT_DELETES: "src",
@@ -60,51 +60,51 @@ _ROUTED_BY = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class BlockLayout:
     """The sections of a block of one kind and type."""
 
     ids: tuple[str, ...]
     """Sections of int64 ids, all required."""
-    routed_by: str
+    routing_section: str
     """The section that determines the partition; empty if rows go to every partition."""
     owner: NodeType | EdgeType
-    weighted: bool
+    allows_weight: bool
     """Whether a section ``weight`` is allowed."""
-    near: tuple[Feature, ...]
+    edge_columns: tuple[Feature, ...]
     """Dense features in sections ``w:NAME``."""
     features: tuple[Feature, ...]
     """Features in sections ``f:NAME``, or ``f:NAME.indptr`` and ``f:NAME.values``."""
 
 
-def owner_of(schema: Schema, kind: int, type_id: int) -> NodeType | EdgeType:
+def block_type(schema: Schema, kind: int, type_id: int) -> NodeType | EdgeType:
     """Return the node or edge type of a block; InvalidRequest if the kind or type is unknown."""
-    if kind not in _IDS:
-        known = ", ".join(f"{BlockKind.Name(known)} ({known})" for known in sorted(_IDS))
+    if kind not in _ID_SECTIONS:
+        known = ", ".join(f"{BlockKind.Name(known)} ({known})" for known in sorted(_ID_SECTIONS))
         raise InvalidRequest(f"kind={kind}: expected one of {known}")
     nodes = kind in NODE_KINDS
     types: tuple[NodeType | EdgeType, ...] = schema.node_types if nodes else schema.edge_types
     if not 0 <= type_id < len(types):
-        word = "a node" if nodes else "an edge"
-        raise InvalidRequest(f"type_id={type_id}: expected {word} type of the schema, 0 to {len(types) - 1}")
+        element_name = "a node" if nodes else "an edge"
+        raise InvalidRequest(f"type_id={type_id}: expected {element_name} type of the schema, 0 to {len(types) - 1}")
     return types[type_id]
 
 
-def layout_of(schema: Schema, kind: int, type_id: int) -> Layout:
+def block_layout(schema: Schema, kind: int, type_id: int) -> BlockLayout:
     """Return the sections of a block of a kind and type."""
-    owner = owner_of(schema, kind, type_id)
-    near: tuple[Feature, ...] = ()
+    owner = block_type(schema, kind, type_id)
+    edge_columns: tuple[Feature, ...] = ()
     if isinstance(owner, EdgeType) and kind in (_OUT, _IN):
-        near = tuple(owner.feature(name) for name in owner.near_columns)
+        edge_columns = tuple(owner.feature(name) for name in owner.edge_columns)
     elif isinstance(owner, NodeType) and kind == _TIMES:
         if not owner.time:
             raise InvalidRequest(f"kind=NODE_TIMES: expected a node type with a time; {owner.name!r} is declared without one")
-        near = (owner.feature(owner.time),)
-    return Layout(
-        ids=_IDS[kind],
-        routed_by=_ROUTED_BY.get(kind, ""),
+        edge_columns = (owner.feature(owner.time),)
+    return BlockLayout(
+        ids=_ID_SECTIONS[kind],
+        routing_section=_ROUTING_SECTION.get(kind, ""),
         owner=owner,
-        weighted=owner.weighted and kind in (_NODES, _OUT, _IN),
-        near=near,
+        allows_weight=owner.weighted and kind in (_NODES, _OUT, _IN),
+        edge_columns=edge_columns,
         features=owner.features if kind in (_NODES, _FEATURES) else (),
     )
 
@@ -114,8 +114,8 @@ def check_block(
     kind: int,
     type_id: int,
     arrays: Arrays,
-    runs: Sequence[Run],
-    part_of: PartOf,
+    runs: Sequence[PartRun],
+    part_of: PartitionFunction,
     *,
     unchecked: Collection[str] = (),
 ) -> int:
@@ -145,27 +145,27 @@ def check_block(
     InvalidRequest
         Naming the section, the position and the value.
     """
-    layout = layout_of(schema, kind, type_id)
-    unchecked = {*unchecked, layout.routed_by}  # those are checked with their partitions, in the same passes
+    layout = block_layout(schema, kind, type_id)
+    unchecked = {*unchecked, layout.routing_section}  # those are checked with their partitions, in the same passes
     rows = check_ids(layout.ids, arrays, deletes=kind in (_OUT_DELETES, _IN_DELETES), unchecked=unchecked)
-    if layout.routed_by:
-        _check_parts(schema, kind, layout.routed_by, arrays[layout.routed_by], runs, part_of)
-    known = {*layout.ids, *check_weight(layout.owner, arrays, rows, allowed=layout.weighted)}
-    for feature in layout.near:
-        known.add(_check_dense(f"w:{feature.name}", feature, arrays, rows))
+    if layout.routing_section:
+        _check_parts(schema, kind, layout.routing_section, arrays[layout.routing_section], runs, part_of)
+    declared = {*layout.ids, *check_weight(layout.owner, arrays, rows, allowed=layout.allows_weight)}
+    for feature in layout.edge_columns:
+        declared.add(_check_dense(f"w:{feature.name}", feature, arrays, rows))
         _check_times(layout.owner, feature, arrays.get(f"w:{feature.name}"))
     for feature in layout.features:
-        known |= check_feature(feature, arrays, rows)
+        declared |= check_feature(feature, arrays, rows)
         _check_times(layout.owner, feature, arrays.get(f"f:{feature.name}"))
     if kind == _TIMES:
-        _section(arrays, f"w:{layout.near[0].name}")
-    if schema.named and kind == _NODES:
+        _section(arrays, f"w:{layout.edge_columns[0].name}")
+    if schema.has_string_ids and kind == _NODES:
         _check_names(arrays)
-    check_known(layout.owner, arrays, known)
+    check_sections(layout.owner, arrays, declared)
     return rows
 
 
-def check_stored(schema: Schema, kind: int, type_id: int, arrays: Arrays, rows: int, part: int, part_of: PartOf, *, columns: bool) -> None:
+def check_stored(schema: Schema, kind: int, type_id: int, arrays: Arrays, rows: int, part: int, part_of: PartitionFunction, *, columns: bool) -> None:
     """Check a value of the graph database before anything is computed from it.
 
     Parameters
@@ -180,20 +180,20 @@ def check_stored(schema: Schema, kind: int, type_id: int, arrays: Arrays, rows: 
     InvalidRequest
         Naming the section, the position and the value.
     """
-    layout = layout_of(schema, kind, type_id)
-    ids = (layout.routed_by or "ids",) if columns else layout.ids
+    layout = block_layout(schema, kind, type_id)
+    ids = (layout.routing_section or "ids",) if columns else layout.ids
     if kind in (_OUT_DELETES, _IN_DELETES) and "eid" not in arrays:
         ids = ("src", "dst")  # as releases before edge ids in deletes wrote them
-    found = check_ids(ids, arrays, deletes=kind in (_OUT_DELETES, _IN_DELETES), unchecked=(layout.routed_by,))
-    if found != rows:
-        raise InvalidRequest(f"{ids[0]}: expected {rows} rows, as in the record of the block, found {found}")
-    if layout.routed_by:
-        _check_parts(schema, kind, layout.routed_by, arrays[layout.routed_by], [(part, 0, rows)], part_of)
+    row_count = check_ids(ids, arrays, deletes=kind in (_OUT_DELETES, _IN_DELETES), unchecked=(layout.routing_section,))
+    if row_count != rows:
+        raise InvalidRequest(f"{ids[0]}: expected {rows} rows, as in the record of the block, found {row_count}")
+    if layout.routing_section:
+        _check_parts(schema, kind, layout.routing_section, arrays[layout.routing_section], [(part, 0, rows)], part_of)
     for feature in layout.features if columns else ():
         check_feature(feature, arrays, rows)
     if not columns:
         check_weight(layout.owner, arrays, rows, allowed=True)
-        for feature in layout.near:
+        for feature in layout.edge_columns:
             _check_dense(f"w:{feature.name}", feature, arrays, rows)
 
 
@@ -225,13 +225,13 @@ def check_ids(
     return max(rows, 0)
 
 
-def check_range(name: str, ids: Ids, least: int = 0) -> None:
-    """Raise InvalidRequest where an id is below ``least``, which is 0 or -1, or above `MAX_ID`."""
+def check_range(name: str, ids: Ids, min_id: int = 0) -> None:
+    """Raise InvalidRequest where an id is below ``min_id``, which is 0 or -1, or above `MAX_ID`."""
     # The bitwise or is negative, or has all bits set, if an id may be out of range: one fast pass.
     bits = int(np.bitwise_or.reduce(ids))
-    if not 0 <= bits <= MAX_ID and (ids.min() < least or ids.max() > MAX_ID):
-        at = int(np.argmax((ids < least) | (ids > MAX_ID)))
-        raise InvalidRequest(f"{name}[{at}] = {ids[at]}: expected {least} to {MAX_ID}")
+    if not 0 <= bits <= MAX_ID and (ids.min() < min_id or ids.max() > MAX_ID):
+        index = int(np.argmax((ids < min_id) | (ids > MAX_ID)))
+        raise InvalidRequest(f"{name}[{index}] = {ids[index]}: expected {min_id} to {MAX_ID}")
 
 
 def check_weight(owner: NodeType | EdgeType, arrays: Arrays, rows: int, *, allowed: bool | None = None) -> tuple[str, ...]:
@@ -246,10 +246,10 @@ def check_weight(owner: NodeType | EdgeType, arrays: Arrays, rows: int, *, allow
     _check_length("weight", weight, rows)
     # The bits of the floats from 0 up to infinity rise with them; those of NaN and of negative numbers
     # are larger: one pass. -0.0 is a weight too.
-    fine = not rows or weight.view(np.uint32).max() < _INFINITY
-    if not fine and not (weight.min() >= 0 and weight.max() < np.inf):
-        at = int(np.argmin(np.isfinite(weight) & (weight >= 0)))
-        raise InvalidRequest(f"weight[{at}] = {weight[at]}: expected a finite number, 0 or more")
+    is_valid = not rows or weight.view(np.uint32).max() < _INFINITY
+    if not is_valid and not (weight.min() >= 0 and weight.max() < np.inf):
+        index = int(np.argmin(np.isfinite(weight) & (weight >= 0)))
+        raise InvalidRequest(f"weight[{index}] = {weight[index]}: expected a finite number, 0 or more")
     return ("weight",)
 
 
@@ -268,33 +268,33 @@ def check_feature(feature: Feature, arrays: Arrays, rows: int) -> set[str]:
     return sections
 
 
-def check_indptr(what: str, indptr: NDArray[Any], values: int, rows: int) -> None:
+def check_indptr(label: str, indptr: NDArray[Any], values: int, rows: int) -> None:
     """Raise InvalidRequest unless row pointers rise from 0 to the number of values."""
     expected = f"expected int64[{rows + 1}], which must rise from 0 to {values}"
     if indptr.dtype != np.int64 or indptr.shape != (rows + 1,):
-        raise InvalidRequest(f"{what}: indptr of {indptr.dtype}{list(indptr.shape)}: {expected}")
+        raise InvalidRequest(f"{label}: indptr of {indptr.dtype}{list(indptr.shape)}: {expected}")
     if indptr[0] != 0:
-        raise InvalidRequest(f"{what}: indptr[0] = {indptr[0]}: {expected}")
-    falls = indptr[1:] < indptr[:-1]
-    if falls.any():
-        at = int(np.argmax(falls)) + 1
-        raise InvalidRequest(f"{what}: indptr[{at}] = {indptr[at]} after {indptr[at - 1]}: {expected}")
+        raise InvalidRequest(f"{label}: indptr[0] = {indptr[0]}: {expected}")
+    decreases = indptr[1:] < indptr[:-1]
+    if decreases.any():
+        index = int(np.argmax(decreases)) + 1
+        raise InvalidRequest(f"{label}: indptr[{index}] = {indptr[index]} after {indptr[index - 1]}: {expected}")
     if indptr[-1] != values:
-        raise InvalidRequest(f"{what}: indptr[{rows}] = {indptr[-1]}: {expected}")
+        raise InvalidRequest(f"{label}: indptr[{rows}] = {indptr[-1]}: {expected}")
 
 
-def check_known(owner: NodeType | EdgeType, arrays: Arrays, known: set[str]) -> None:
+def check_sections(owner: NodeType | EdgeType, arrays: Arrays, declared: set[str]) -> None:
     """Raise InvalidRequest for a section that the type does not declare."""
     for name in arrays:
-        if name not in known:
-            raise InvalidRequest(f"section {name!r}: expected one of {', '.join(sorted(known))} for type {owner.name!r}")
+        if name not in declared:
+            raise InvalidRequest(f"section {name!r}: expected one of {', '.join(sorted(declared))} for type {owner.name!r}")
 
 
 def _section(arrays: Arrays, name: str) -> NDArray[Any]:
-    found = arrays.get(name)
-    if found is None:
+    section = arrays.get(name)
+    if section is None:
         raise InvalidRequest(f"the array {name!r} is missing: expected it in this write; the arrays are {', '.join(sorted(arrays)) or 'none'}")
-    return found
+    return section
 
 
 def _check_length(name: str, array: NDArray[Any], rows: int) -> None:
@@ -311,36 +311,36 @@ def _check_dense(section: str, feature: Feature, arrays: Arrays, rows: int) -> s
             shape = [rows, *feature.shape]
             raise InvalidRequest(f"feature {feature.name!r}: expected shape {shape} of {section!r}, found {list(values.shape)}")
         if values.dtype == np.bool_ and values.size and (raw := values.view(np.uint8)).max() > 1:
-            at = int(np.argmax(raw.reshape(rows, -1).max(axis=1) > 1))
-            raise InvalidRequest(f"feature {feature.name!r}: expected bytes 0 or 1 in {section!r}[{at}], found {raw.max()}")
+            index = int(np.argmax(raw.reshape(rows, -1).max(axis=1) > 1))
+            raise InvalidRequest(f"feature {feature.name!r}: expected bytes 0 or 1 in {section!r}[{index}], found {raw.max()}")
     return section
 
 
 def _check_times(owner: NodeType | EdgeType, feature: Feature, values: NDArray[Any] | None) -> None:
     if values is not None and feature.name == owner.time:
-        times.refuse_no_times(f"time {owner.time!r}", values)
+        times.check_time_values(f"time {owner.time!r}", values)
 
 
 def _check_names(arrays: Arrays) -> None:
-    stem = f"f:{names.COLUMN}"
-    names.refuse("ids", (_section(arrays, f"{stem}.indptr"), _section(arrays, f"{stem}.values")))
+    stem = f"f:{names.ID_COLUMN}"
+    names.check_strings("ids", (_section(arrays, f"{stem}.indptr"), _section(arrays, f"{stem}.values")))
 
 
-def _check_parts(schema: Schema, kind: int, name: str, ids: Ids, runs: Sequence[Run], part_of: PartOf) -> None:
+def _check_parts(schema: Schema, kind: int, name: str, ids: Ids, runs: Sequence[PartRun], part_of: PartitionFunction) -> None:
     """Raise InvalidRequest for an id out of range or sent to another partition than its own."""
     placement = "mod" if kind == _FEATURES else schema.placement
-    if placement == "mod" and schema.parts & (schema.parts - 1) == 0 and _right_low_bits(ids, runs, schema.parts - 1):
+    if placement == "mod" and schema.parts & (schema.parts - 1) == 0 and _has_low_bits(ids, runs, schema.parts - 1):
         return
     check_range(name, ids)
     for part, start, stop in runs:
-        wrong = part_of(ids[start:stop], schema.parts, placement) != part
-        if wrong.any():
-            at = start + int(np.argmax(wrong))
-            own = int(part_of(ids[at : at + 1], schema.parts, placement)[0])
-            raise InvalidRequest(f"{name}[{at}] = {ids[at]}: expected a row of partition {part}, found one of partition {own}")
+        misplaced = part_of(ids[start:stop], schema.parts, placement) != part
+        if misplaced.any():
+            index = start + int(np.argmax(misplaced))
+            actual = int(part_of(ids[index : index + 1], schema.parts, placement)[0])
+            raise InvalidRequest(f"{name}[{index}] = {ids[index]}: expected a row of partition {part}, found one of partition {actual}")
 
 
-def _right_low_bits(ids: Ids, runs: Sequence[Run], mask: int) -> bool:
+def _has_low_bits(ids: Ids, runs: Sequence[PartRun], mask: int) -> bool:
     """Return whether all ids are in range and have the low bits of their run's partition.
 
     The low bits are right if both the bitwise or and the bitwise and of a run have them: two
@@ -348,9 +348,9 @@ def _right_low_bits(ids: Ids, runs: Sequence[Run], mask: int) -> bool:
     """
     checked = 0
     for part, start, stop in runs:
-        own = ids[start:stop]
-        bits = int(np.bitwise_or.reduce(own))
-        if len(own) and not (0 <= bits <= MAX_ID and bits & mask == part == int(np.bitwise_and.reduce(own)) & mask):
+        run_ids = ids[start:stop]
+        bits = int(np.bitwise_or.reduce(run_ids))
+        if len(run_ids) and not (0 <= bits <= MAX_ID and bits & mask == part == int(np.bitwise_and.reduce(run_ids)) & mask):
             return False
-        checked += len(own)
+        checked += len(run_ids)
     return checked == len(ids)

@@ -18,7 +18,7 @@ from asterism_proto.arrays import Frame
 from asterism_proto.errors import Deadline, NotFound
 from asterism_proto.methods import Method
 
-MAX_MESSAGE = 64 << 20
+MAX_MESSAGE_BYTES = 64 << 20
 """Bytes of one message, both ways."""
 
 Content = Message | Frame
@@ -26,7 +26,7 @@ Content = Message | Frame
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallContext:
     """The circumstances of one call."""
 
     deadline: float
@@ -37,31 +37,31 @@ class Call:
     """Register a function to call once the call has ended, by a hang-up too; from another thread. Local calls do not hang up."""
 
     @classmethod
-    def within(cls, seconds: float) -> Call:
+    def with_timeout(cls, seconds: float) -> CallContext:
         """A call that ends ``seconds`` from now."""
         return cls(time.monotonic() + seconds)
 
     def remaining(self) -> float:
         """Seconds left; Deadline when there are none, or when the caller hung up."""
-        left = self.deadline - time.monotonic()
-        if left <= 0 or not self.is_active():
+        remaining_s = self.deadline - time.monotonic()
+        if remaining_s <= 0 or not self.is_active():
             raise Deadline("the call's time is up; ask for less, or with a longer timeout")
-        return left
+        return remaining_s
 
 
 Handler = Callable[..., Content]
 """``(request, call) -> reply``."""
 
 
-Tally = Callable[[str, int, int], None]
+TrafficCallback = Callable[[str, int, int], None]
 """Told of each call that was answered: its method, bytes sent, bytes received."""
 
 
-def untold(method: str, sent: int, received: int) -> None:
+def ignore_traffic(method: str, sent: int, received: int) -> None:
     """A tally that nobody reads."""
 
 
-class Pending(Protocol):
+class PendingCall(Protocol):
     """A call under way."""
 
     def result(self) -> Content:
@@ -77,14 +77,14 @@ class Transport(Protocol):
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
 
-    def start(self, method: Method, request: Content, timeout_s: float) -> Pending:
+    def start(self, method: Method, request: Content, timeout_s: float) -> PendingCall:
         """As `call`, but come back at once: how one asks several hosts at a time."""
 
     def close(self) -> None:
         """Let go of what it holds."""
 
 
-class _Local:
+class _LocalCall:
     """A local call: made when its result is asked for, for there is nobody to overlap with."""
 
     def __init__(self, run: Callable[[], Content]) -> None:
@@ -112,16 +112,16 @@ class LocalTransport:
         handler = self._handlers.get(method.path)
         if handler is None:
             raise NotFound(f"{method.path}: this service does not answer it")
-        return handler(request, Call.within(timeout_s))
+        return handler(request, CallContext.with_timeout(timeout_s))
 
-    def start(self, method: Method, request: Content, timeout_s: float) -> Pending:
+    def start(self, method: Method, request: Content, timeout_s: float) -> PendingCall:
         """The same call, made when its result is asked for."""
-        return _Local(lambda: self.call(method, request, timeout_s))
+        return _LocalCall(lambda: self.call(method, request, timeout_s))
 
     def close(self) -> None:
         """Nothing is held."""
 
 
-def handlers_of(table: Mapping[str, Method], *apis: object) -> dict[str, Handler]:
+def handlers_of(methods: Mapping[str, Method], *apis: object) -> dict[str, Handler]:
     """The handlers of a service by path: the methods that bear the table's names, of the first of ``apis`` that has one."""
-    return {method.path: getattr(next((api for api in apis if hasattr(api, name)), apis[-1]), name) for name, method in table.items()}
+    return {method.path: getattr(next((api for api in apis if hasattr(api, name)), apis[-1]), name) for name, method in methods.items()}

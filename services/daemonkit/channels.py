@@ -14,11 +14,11 @@ import grpc
 from asterism_proto.errors import REASON_KEY, AsterismError, Deadline, InvalidRequest, Unavailable, from_status
 from asterism_proto.methods import Method
 from asterism_proto.near import grpc_target
-from daemonkit.calls import MAX_MESSAGE, Content, Pending, Tally, untold
+from daemonkit.calls import MAX_MESSAGE_BYTES, Content, PendingCall, TrafficCallback, ignore_traffic
 
-OPTIONS: tuple[tuple[str, int], ...] = (
-    ("grpc.max_send_message_length", MAX_MESSAGE),
-    ("grpc.max_receive_message_length", MAX_MESSAGE),
+CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.keepalive_time_ms", 6_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.http2.max_pings_without_data", 0),
@@ -28,11 +28,11 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_reconnect_backoff_ms", 2_000),
 )
 """Keepalive matches what `daemonkit.server` permits."""
-CALLERS = 64
+MAX_CONCURRENT_CALLS = 64
 """Calls under way at a time in one process; more wait their turn, within their deadlines."""
 
 
-def translated(error: grpc.RpcError, address: str) -> AsterismError:
+def error_from_grpc(error: grpc.RpcError, address: str) -> AsterismError:
     """gRPC's error as ours, by the class named in its trailing metadata, else by its code."""
     code: grpc.StatusCode = error.code()
     trailing: Iterable[Any] = error.trailing_metadata() or ()
@@ -47,7 +47,7 @@ def translated(error: grpc.RpcError, address: str) -> AsterismError:
     return from_status(code.name, text, reason)
 
 
-class _Callers:
+class _CallThreads:
     """Threads that make the calls which `RemoteTransport.start` hands over, per process.
 
     A blocking call in a thread that is there costs less than gRPC's own futures, which start a thread for a channel's
@@ -62,14 +62,14 @@ class _Callers:
     def submit(self, call: Callable[[], Content]) -> Future[Content]:
         with self._lock:
             if self._pool is None or self._pid != os.getpid():
-                self._pool, self._pid = ThreadPoolExecutor(CALLERS, thread_name_prefix="call"), os.getpid()
+                self._pool, self._pid = ThreadPoolExecutor(MAX_CONCURRENT_CALLS, thread_name_prefix="call"), os.getpid()
             return self._pool.submit(call)
 
 
-_callers = _Callers()
+_call_threads = _CallThreads()
 
 
-class _Begun:
+class _ThreadedCall:
     """A call that a thread makes."""
 
     def __init__(self, future: Future[Content]) -> None:
@@ -90,7 +90,7 @@ class RemoteTransport:
     ----------
     address : str
         host:port.
-    tally : callable
+    on_traffic : callable
         Told of each call that was answered.
 
     Notes
@@ -98,9 +98,9 @@ class RemoteTransport:
     The channel is opened by the first call of each process: gRPC's do not survive a fork.
     """
 
-    def __init__(self, address: str, tally: Tally = untold) -> None:
+    def __init__(self, address: str, on_traffic: TrafficCallback = ignore_traffic) -> None:
         self.address = address
-        self._tally = tally
+        self._on_traffic = on_traffic
         self._lock = threading.Lock()
         self._channel: grpc.Channel | None = None
         self._pid = 0
@@ -108,55 +108,55 @@ class RemoteTransport:
         self._closed = False
         self._target = address
         """What the channel is to: the address, or a shorter way there."""
-        self._left: list[grpc.Channel] = []
+        self._old_channels: list[grpc.Channel] = []
         """Channels that calls may be under way on, or of the process that this one was forked from: kept, for letting those go here may hang."""
 
     def _stub(self, path: str, data: bytes, timeout_s: float) -> Any:
         if timeout_s <= 0:
             raise Deadline(f"{path}: the call's time is up; ask for less, or with a longer timeout")
-        if len(data) > MAX_MESSAGE:
-            raise InvalidRequest(f"{path}: the request is {len(data)} bytes, a message at most {MAX_MESSAGE}; ask in smaller pieces")
+        if len(data) > MAX_MESSAGE_BYTES:
+            raise InvalidRequest(f"{path}: the request is {len(data)} bytes, a message at most {MAX_MESSAGE_BYTES}; ask in smaller pieces")
         with self._lock:
             if self._closed:
                 raise Unavailable(f"the transport to {self.address} is closed")
             if self._channel is None or self._pid != os.getpid():
                 if self._channel is not None:
-                    self._left.append(self._channel)
+                    self._old_channels.append(self._channel)
                 self._target = grpc_target(self.address)
-                self._channel = grpc.insecure_channel(self._target, options=OPTIONS)
+                self._channel = grpc.insecure_channel(self._target, options=CHANNEL_OPTIONS)
                 self._pid, self._stubs = os.getpid(), {}
             stub = self._stubs.get(path)
             if stub is None:
                 stub = self._stubs[path] = self._channel.unary_unary(path)
             return stub
 
-    def start(self, method: Method, request: Content, timeout_s: float) -> Pending:
+    def start(self, method: Method, request: Content, timeout_s: float) -> PendingCall:
         """Send a call and come back at once."""
-        until = time.monotonic() + timeout_s
-        return _Begun(_callers.submit(lambda: self.call(method, request, until - time.monotonic())))
+        deadline = time.monotonic() + timeout_s
+        return _ThreadedCall(_call_threads.submit(lambda: self.call(method, request, deadline - time.monotonic())))
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
         data = method.pack(request)
-        reply = self._bytes(method.path, data, timeout_s)
-        self._tally(method.name, len(data), len(reply))
+        reply = self._call_bytes(method.path, data, timeout_s)
+        self._on_traffic(method.name, len(data), len(reply))
         return method.unpack_reply(reply)
 
-    def _bytes(self, path: str, data: bytes, timeout_s: float) -> bytes:
+    def _call_bytes(self, path: str, data: bytes, timeout_s: float) -> bytes:
         try:
             reply: bytes = self._stub(path, data, timeout_s)(data, timeout=timeout_s)
         except grpc.RpcError as error:
-            ours = translated(error, self.address)
-            if type(ours) is Unavailable:
-                self._look_again()
-            raise ours from error
+            asterism_error = error_from_grpc(error, self.address)
+            if type(asterism_error) is Unavailable:
+                self._check_target()
+            raise asterism_error from error
         return reply
 
-    def _look_again(self) -> None:
+    def _check_target(self) -> None:
         """Whoever does not answer may have been started anew, and be reached in another way than before."""
         with self._lock:
             if self._channel is not None and self._target != grpc_target(self.address):
-                self._left.append(self._channel)
+                self._old_channels.append(self._channel)
                 self._channel = None
 
     def close(self) -> None:

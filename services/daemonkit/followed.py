@@ -43,7 +43,7 @@ class FollowedCatalog:
     def __init__(self, file: Path | None) -> None:
         self._file = file
         self._lock = threading.Lock()
-        self._position, self._sequence = _read(file) if file is not None and file.exists() else (pb.CatalogPosition(), 0)
+        self._position, self._sequence = _read_slots(file) if file is not None and file.exists() else (pb.CatalogPosition(), 0)
         self.fault = ""
         """Why metad's last reply was refused; empty if it was accepted."""
         self.writes = 0
@@ -54,13 +54,13 @@ class FollowedCatalog:
         """Return the newest position that was followed; None before the first."""
         return self._position if self._position.history else None
 
-    def check(self, reply: pb.PollReply, asked: pb.CatalogPosition | None) -> None:
+    def check(self, reply: pb.PollReply, followed_position: pb.CatalogPosition | None) -> None:
         """Refuse a reply of a catalog that does not contain the followed position.
 
         Parameters
         ----------
         reply : PollReply
-        asked : CatalogPosition or None
+        followed_position : CatalogPosition or None
             The position in the request. A heartbeat may have advanced it since.
 
         Raises
@@ -69,71 +69,71 @@ class FollowedCatalog:
             With the remedy.
         """
         with self._lock:
-            ours, theirs = asked or pb.CatalogPosition(), reply.position
-            older = ours.term == theirs.term and theirs.revision < ours.revision
+            followed, received = followed_position or pb.CatalogPosition(), reply.position
+            is_older = followed.term == received.term and received.revision < followed.revision
             self.fault = ""
-            if theirs.history and reply.continues and not older:
+            if received.history and reply.continues and not is_older:
                 return
-            if not theirs.history and not ours.history:
+            if not received.history and not followed.history:
                 return  # a metad of a release without revisions, and a daemon that never followed one
-            found = f"revision {theirs.revision} of history {theirs.history}" if theirs.history else "none (a metad of an earlier release)"
+            actual = f"revision {received.revision} of history {received.history}" if received.history else "none (a metad of an earlier release)"
             self.fault = (
-                f"metad's catalog is older than what this daemon followed, or has a different history: expected revision {ours.revision} of "
-                f"history {ours.history or 'none'}, found {found}; this daemon keeps serving its versions and runs no tasks: {REMEDY}"
+                f"metad's catalog is older than what this daemon followed, or has a different history: expected revision {followed.revision} of "
+                f"history {followed.history or 'none'}, found {actual}; this daemon keeps serving its versions and runs no tasks: {REMEDY}"
             )
             raise Conflict(self.fault)
 
     def follow(self, position: pb.CatalogPosition) -> None:
         """Store a position before it is acted on."""
         with self._lock:
-            ours = self._position
-            advanced = (position.history, position.term) == (ours.history, ours.term) and position.revision <= ours.revision
-            if position.history and not advanced:
-                self._keep(position)
+            current = self._position
+            already_followed = (position.history, position.term) == (current.history, current.term) and position.revision <= current.revision
+            if position.history and not already_followed:
+                self._store(position)
 
     def advance(self, position: pb.CatalogPosition) -> None:
         """Store a newer position of the followed catalog, from the reply to a heartbeat."""
         with self._lock:
-            ours = self._position
-            if self.fault or (position.history, position.term) != (ours.history, ours.term):
+            current = self._position
+            if self.fault or (position.history, position.term) != (current.history, current.term):
                 return
-            if position.revision > ours.revision:
+            if position.revision > current.revision:
                 try:
-                    self._keep(position)
+                    self._store(position)
                 except OSError as error:  # nothing depends on it yet; the next heartbeat tries again
                     logger.warning("position_not_written", extra={"cause": str(error)})
 
-    def _keep(self, position: pb.CatalogPosition) -> None:
-        kept = pb.CatalogPosition(history=position.history, term=position.term, revision=position.revision)
+    def _store(self, position: pb.CatalogPosition) -> None:
+        stored_position = pb.CatalogPosition(history=position.history, term=position.term, revision=position.revision)
         if self._file is not None:
             self._sequence += 1
-            self._write(_slot(kept, self._sequence), self._sequence % _SLOTS)
+            self._write_slot(_encode_slot(stored_position, self._sequence), self._sequence % _SLOTS)
         self.writes += 1
-        self._position = kept
+        self._position = stored_position
 
-    def _write(self, slot: bytes, number: int) -> None:
+    def _write_slot(self, slot: bytes, index: int) -> None:
         assert self._file is not None
         if not self._file.exists():
             write_durably(self._file, slot * _SLOTS)
             return
         # In place, which needs no free disk space; the other slot keeps the previous position.
-        file = os.open(self._file, os.O_WRONLY | os.O_CLOEXEC)
+        fd = os.open(self._file, os.O_WRONLY | os.O_CLOEXEC)
         try:
-            os.pwrite(file, slot, number * _SLOT_BYTES)
-            os.fdatasync(file)
+            os.pwrite(fd, slot, index * _SLOT_BYTES)
+            os.fdatasync(fd)
         finally:
-            os.close(file)
+            os.close(fd)
 
 
-def _slot(position: pb.CatalogPosition, sequence: int) -> bytes:
+def _encode_slot(position: pb.CatalogPosition, sequence: int) -> bytes:
     record = {"history": position.history, "term": position.term, "revision": position.revision, "sequence": sequence}
     data = json.dumps(record).encode()
     return b"%08x %s" % (zlib.crc32(data), data.ljust(_SLOT_BYTES - 10)) + b"\n"
 
 
-def _read(file: Path) -> tuple[pb.CatalogPosition, int]:
+def _read_slots(file: Path) -> tuple[pb.CatalogPosition, int]:
     """Return the newest position in a file and its sequence number, from the slots that are intact."""
-    found: list[tuple[int, pb.CatalogPosition]] = []
+    positions: list[tuple[int, pb.CatalogPosition]] = []
     content = file.read_bytes()
     for start in range(0, len(content), _SLOT_BYTES):
         crc, _, data = content[start : start + _SLOT_BYTES].partition(b" ")
@@ -142,13 +142,13 @@ def _read(file: Path) -> tuple[pb.CatalogPosition, int]:
                 continue
             record = json.loads(data)
             position = pb.CatalogPosition(history=record["history"], term=record["term"], revision=record["revision"])
-            found.append((int(record["sequence"]), position))
+            positions.append((int(record["sequence"]), position))
         except (ValueError, KeyError, TypeError):
             continue
-    if not found:
+    if not positions:
         raise Corrupt(
             f"{file}: cannot be read: it is what prevents an older catalog from giving orders; restore it from a backup, or remove it if metad's "
             "catalog is certainly the newest one"
         )
-    sequence, position = max(found, key=lambda pair: pair[0])
+    sequence, position = max(positions, key=lambda pair: pair[0])
     return position, sequence

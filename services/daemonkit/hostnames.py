@@ -6,10 +6,10 @@ import socket
 from collections.abc import Iterable
 from ipaddress import ip_address
 
-ANY = "*"
+ANY_HOST = "*"
 
 
-class Hostnames:
+class AllowedHosts:
     """The names of a door.
 
     Parameters
@@ -26,15 +26,15 @@ class Hostnames:
     """
 
     def __init__(self, names: Iterable[str] = (), advertised: str = "") -> None:
-        given = {name.strip().lower().rstrip(".") for name in names} - {""}
-        self._any = ANY in given
-        self._exact = given | {_name_of(advertised), socket.gethostname().lower(), socket.getfqdn().lower()}
-        self._ends = tuple(name for name in given if name.startswith("."))
+        patterns = {name.strip().lower().rstrip(".") for name in names} - {""}
+        self._any = ANY_HOST in patterns
+        self._exact = patterns | {_host_name(advertised), socket.gethostname().lower(), socket.getfqdn().lower()}
+        self._suffixes = tuple(name for name in patterns if name.startswith("."))
 
-    def has(self, host: str) -> bool:
+    def allows(self, host: str) -> bool:
         """Whether a ``Host`` header names this door; what is no browser may leave it out."""
-        name = _name_of(host)
-        if self._any or not host or "." not in name or name in self._exact or name.endswith((".localhost", *self._ends)):
+        name = _host_name(host)
+        if self._any or not host or "." not in name or name in self._exact or name.endswith((".localhost", *self._suffixes)):
             return True
         try:
             ip_address(name)
@@ -43,7 +43,7 @@ class Hostnames:
         return True
 
 
-def _name_of(host: str) -> str:
+def _host_name(host: str) -> str:
     """The name of ``name:port`` or ``[address]:port``."""
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()

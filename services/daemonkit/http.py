@@ -19,43 +19,43 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 
 from asterism_proto import texts
-from asterism_proto.errors import AsterismError, InvalidRequest, Place, Unavailable
-from daemonkit.hostnames import Hostnames
+from asterism_proto.errors import AsterismError, InvalidRequest, SourceLocation, Unavailable
+from daemonkit.hostnames import AllowedHosts
 from daemonkit.metrics import Metrics
-from daemonkit.server import refused
+from daemonkit.server import typed_error
 from daemonkit.settings import split_address
 
-MAX_BODY = 1 << 20
+MAX_BODY_BYTES = 1 << 20
 """Bytes of a request's body."""
-_DATE_S = 1.0
+_DATE_INTERVAL_S = 1.0
 """Resolution of the Date header."""
-_READING = ("GET", "HEAD", "OPTIONS")
-_PROBES = ("/healthz", "/readyz", "/metrics")
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+_PROBE_PATHS = ("/healthz", "/readyz", "/metrics")
 """What monitors ask by whatever name; it holds nothing of a graph."""
 
 
-def _problem(error: str, message: str, status: int, place: Place | None = None) -> JSONResponse:
-    return JSONResponse({"error": error, "message": message, **({} if place is None else asdict(place))}, status_code=status)
+def _error_response(error: str, message: str, status: int, location: SourceLocation | None = None) -> JSONResponse:
+    return JSONResponse({"error": error, "message": message, **({} if location is None else asdict(location))}, status_code=status)
 
 
-def _ours(_: Request, error: Exception) -> JSONResponse:
-    known = refused(error)
-    return _problem(type(known).__name__, known.message, known.http, known.place)
+def _handle_error(_: Request, error: Exception) -> JSONResponse:
+    asterism_error = typed_error(error)
+    return _error_response(type(asterism_error).__name__, asterism_error.message, asterism_error.http, asterism_error.place)
 
 
-def _invalid(_: Request, error: Exception) -> JSONResponse:
+def _handle_invalid(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return _problem("InvalidRequest", f"{where} = {first.get('input')!r}: {first['msg']}"[:1000], 422)
+    field_path = ".".join(str(part) for part in first["loc"])
+    return _error_response("InvalidRequest", f"{field_path} = {first.get('input')!r}: {first['msg']}"[:1000], 422)
 
 
-def _http(_: Request, error: Exception) -> JSONResponse:
+def _handle_http_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    return _problem("NotFound" if error.status_code == 404 else "InvalidRequest", str(error.detail), error.status_code)
+    return _error_response("NotFound" if error.status_code == 404 else "InvalidRequest", str(error.detail), error.status_code)
 
 
-def _foreign(request: Request, length: int) -> str:
+def _cross_origin_fault(request: Request, length: int) -> str:
     """Why a request that may change something is not taken from where it comes; "" where it is.
 
     A browser says by itself from which page a request is (`Origin`, `Sec-Fetch-Site`), and asks before it sends JSON to another
@@ -67,13 +67,13 @@ def _foreign(request: Request, length: int) -> str:
         return f"origin {origin[:200]!r}: only this host's own pages may change something from a browser"
     if site not in ("none", "same-origin"):
         return f"sec-fetch-site {site[:50]!r}: only this host's own pages may change something from a browser"
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if length and kind != "application/json":
-        return f"content-type {kind[:100]!r}: expected 'application/json'"
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if length and media_type != "application/json":
+        return f"content-type {media_type[:100]!r}: expected 'application/json'"
     return ""
 
 
-def _unencodable(body: bytes) -> str:
+def _surrogate_fault(body: bytes) -> str:
     """Return why a text in a JSON body has no UTF-8 encoding; empty where all have one."""
     if b"\\ud" not in body.lower():
         return ""
@@ -86,37 +86,37 @@ def _unencodable(body: bytes) -> str:
     return ""
 
 
-def application(
+def create_app(
     *,
     daemon: str,
     status: Callable[[], Mapping[str, Any]],
     ready: Callable[[], list[str]],
     flags: Mapping[str, Any],
     metrics: Metrics,
-    hostnames: Hostnames,
+    allowed_hosts: AllowedHosts,
     routers: Sequence[APIRouter] = (),
 ) -> FastAPI:
     """The HTTP application of a daemon: ``/status /healthz /readyz /metrics /flags`` and its own routers."""
     app = FastAPI(title=f"Asterism {daemon}", description=f"HTTP door of {daemon}.", docs_url="/docs", redoc_url=None)
-    for kind, handler in ((AsterismError, _ours), (RequestValidationError, _invalid), (HTTPException, _http)):
+    for kind, handler in ((AsterismError, _handle_error), (RequestValidationError, _handle_invalid), (HTTPException, _handle_http_error)):
         app.add_exception_handler(kind, handler)
 
     @app.middleware("http")
-    async def bounded(request: Request, proceed: Callable[[Request], Awaitable[Response]]) -> Response:
+    async def check_request(request: Request, proceed: Callable[[Request], Awaitable[Response]]) -> Response:
         length = request.headers.get("content-length", "0")
-        if "transfer-encoding" in request.headers or not length.isdigit() or int(length) > MAX_BODY:
-            return _problem("InvalidRequest", f"content-length {length!r}: a body has a length of at most {MAX_BODY} bytes", 413)
+        if "transfer-encoding" in request.headers or not length.isdigit() or int(length) > MAX_BODY_BYTES:
+            return _error_response("InvalidRequest", f"content-length {length!r}: a body has a length of at most {MAX_BODY_BYTES} bytes", 413)
         host = request.headers.get("host", "")
-        if request.url.path not in _PROBES and not hostnames.has(host):
-            return _problem("InvalidRequest", f"host {host[:200]!r} is no name of this door; the setting http_names takes further ones", 403)
-        if request.method not in _READING and (why := _foreign(request, int(length))):
-            return _problem("InvalidRequest", why, 403)
-        if int(length) and (why := _unencodable(await request.body())):
-            return _problem("InvalidRequest", why, 422)
+        if request.url.path not in _PROBE_PATHS and not allowed_hosts.allows(host):
+            return _error_response("InvalidRequest", f"host {host[:200]!r} is no name of this door; the setting http_names takes further ones", 403)
+        if request.method not in _SAFE_METHODS and (fault := _cross_origin_fault(request, int(length))):
+            return _error_response("InvalidRequest", fault, 403)
+        if int(length) and (fault := _surrogate_fault(await request.body())):
+            return _error_response("InvalidRequest", fault, 422)
         try:
             return await proceed(request)
         except Exception as error:  # logged once, here: past this point uvicorn would tell the story again
-            return _ours(request, error)
+            return _handle_error(request, error)
 
     @app.get("/status", tags=["daemon"])
     def get_status() -> dict[str, Any]:
@@ -137,7 +137,7 @@ def application(
     @app.get("/metrics", tags=["daemon"], response_class=PlainTextResponse)
     def get_metrics() -> Response:
         """Prometheus metrics."""
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @app.get("/flags", tags=["daemon"])
     def get_flags() -> dict[str, Any]:
@@ -149,36 +149,36 @@ def application(
     return app
 
 
-class _Server(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     """uvicorn's server, whose main loop sleeps until it is stopped instead of looking ten times a second."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._over = asyncio.Event()
+        self._stopping = asyncio.Event()
 
     async def main_loop(self) -> None:
         self._loop = asyncio.get_running_loop()
         while not await self.on_tick(0):  # which renews the Date header
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), _DATE_S)
+                await asyncio.wait_for(self._stopping.wait(), _DATE_INTERVAL_S)
 
     def stop(self) -> None:
         """End the main loop; called from any thread."""
         self.should_exit = True
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed already
-                self._loop.call_soon_threadsafe(self._over.set)
+                self._loop.call_soon_threadsafe(self._stopping.set)
 
 
-class HttpDoor:
+class HttpServer:
     """An `application` on a port, in a thread of its own.
 
     Parameters
     ----------
     address : str
         host:port; port 0 takes a free one.
-    hostnames : Hostnames
+    allowed_hosts : Hostnames
         By which it may be called.
     """
 
@@ -191,12 +191,12 @@ class HttpDoor:
         ready: Callable[[], list[str]],
         flags: Mapping[str, Any],
         metrics: Metrics,
-        hostnames: Hostnames,
+        allowed_hosts: AllowedHosts,
         routers: Sequence[APIRouter] = (),
     ) -> None:
         self._address = address
-        self.app = application(daemon=daemon, status=status, ready=ready, flags=flags, metrics=metrics, hostnames=hostnames, routers=routers)
-        self._server = _Server(uvicorn.Config(self.app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2))
+        self.app = create_app(daemon=daemon, status=status, ready=ready, flags=flags, metrics=metrics, allowed_hosts=allowed_hosts, routers=routers)
+        self._server = _UvicornServer(uvicorn.Config(self.app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2))
         self._thread: threading.Thread | None = None
         self._socket: socket.socket | None = None
 
@@ -211,8 +211,8 @@ class HttpDoor:
         self._thread.start()
         while not self._server.started and self._thread.is_alive():
             time.sleep(0.005)
-        chosen: int = self._socket.getsockname()[1]
-        return chosen
+        bound_port: int = self._socket.getsockname()[1]
+        return bound_port
 
     def stop(self) -> None:
         """Close the port; requests under way get two seconds."""

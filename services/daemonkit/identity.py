@@ -16,16 +16,16 @@ from pathlib import Path
 from asterism_proto.durable import make_folder, write_durably
 from asterism_proto.errors import Conflict, Corrupt, Unavailable
 
-NAME = "identity.json"
+FILE_NAME = "identity.json"
 _LOCK = "LOCK"
-_RESTORE = "restore it from a backup"
-WRITE_AGAIN = (
+_RESTORE_REMEDY = "restore it from a backup"
+REWRITE_REMEDY = (
     'write it again: {"uuid": that of the host which `asterism status --json` shows as offline, '
     '"incarnation": a larger one than there, "role": "storaged"}'
 )
 """Remedy for the identity of a storaged, without which its data has no owner."""
 _REMEDIES = {
-    "storaged": f"{_RESTORE}, or {WRITE_AGAIN}",
+    "storaged": f"{_RESTORE_REMEDY}, or {REWRITE_REMEDY}",
     "metad": "remove the file: metad makes a new one, and the cluster is identified by its catalog",
 }
 
@@ -38,26 +38,26 @@ class Identity:
     """Of the folder; the same for its life."""
     incarnation: int
     """Grows with every start, so that what an earlier one still says is told apart."""
-    lock: int
+    lock_fd: int
     """File descriptor that holds the folder's lock."""
-    start: int = field(default_factory=lambda: secrets.randbits(63) | 1)
+    start_id: int = field(default_factory=lambda: secrets.randbits(63) | 1)
     """Random number of this start: that of a copied folder has the same uuid, and may have the same incarnation."""
-    copied: bool = False
+    is_copy: bool = False
     """Whether the folder is a copy that metad has not accepted yet. Its incarnation is that of the original."""
     confirm: Callable[[], None] = lambda: None
     """Called when metad has accepted the daemon: a copied folder becomes one of its own."""
 
     def release(self) -> None:
         """Let another daemon have the folder."""
-        os.close(self.lock)
+        os.close(self.lock_fd)
 
 
-def is_open(path: Path) -> bool:
+def is_folder_open(path: Path) -> bool:
     """Whether a process that this one can see has the folder open; asked of the kernel's list, for to try the lock is to hold it."""
     try:
         inode = str((path / _LOCK).stat().st_ino)
         with open("/proc/locks") as locks:
-            return any(words[1] == "FLOCK" and words[5].rpartition(":")[2] == inode for words in map(str.split, locks) if len(words) > 5)
+            return any(fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == inode for fields in map(str.split, locks) if len(fields) > 5)
     except OSError:
         return False
 
@@ -81,43 +81,43 @@ def open_folder(path: Path, role: str, *, fenced: bool = False) -> Identity:
         Where the folder's identity can not be read.
     """
     make_folder(path)
-    lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    lock_fd = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            pid = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
+            pid = os.pread(lock_fd, 32, 0).decode(errors="replace").strip() or "unknown"
             raise Conflict(
                 f"data={str(path)!r}: the folder is open in another process (pid {pid}); stop that process, or give this {role} another folder"
             ) from error
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, str(os.getpid()).encode(), 0)
-        file = path / NAME
+        os.ftruncate(lock_fd, 0)
+        os.pwrite(lock_fd, str(os.getpid()).encode(), 0)
+        file = path / FILE_NAME
         if file.exists():
             try:
-                known = json.loads(file.read_text())
-                found, number, owner = str(known["uuid"]), int(known["incarnation"]), str(known["role"])
-                if "crc32" in known and known["crc32"] != _checksum(found, number, owner):
+                record = json.loads(file.read_text())
+                folder_uuid, incarnation, owner_role = str(record["uuid"]), int(record["incarnation"]), str(record["role"])
+                if "crc32" in record and record["crc32"] != _checksum(folder_uuid, incarnation, owner_role):
                     raise ValueError("its content does not have its crc32; one that was written by hand has none")
             except (ValueError, KeyError, TypeError) as error:
-                raise Corrupt(f"{file}: cannot be read ({error}); {_REMEDIES.get(role, _RESTORE)}") from error
-            if owner != role:
-                raise Conflict(f"data={str(path)!r}: the folder belongs to a {owner}, not to a {role}; give the {role} another folder")
+                raise Corrupt(f"{file}: cannot be read ({error}); {_REMEDIES.get(role, _RESTORE_REMEDY)}") from error
+            if owner_role != role:
+                raise Conflict(f"data={str(path)!r}: the folder belongs to a {owner_role}, not to a {role}; give the {role} another folder")
         else:
-            known, found, number = {}, uuid.uuid4().hex, 0
-        place = [os.fstat(lock).st_ino, path.stat().st_ino]
-        if fenced and known.get("place", place) != place and number:
-            return Identity(found, number, lock, copied=True, confirm=partial(_write, file, found, number, role, place))
-        _write(file, found, number + 1, role, place)
-        identity = Identity(found, number + 1, lock)
+            record, folder_uuid, incarnation = {}, uuid.uuid4().hex, 0
+        inodes = [os.fstat(lock_fd).st_ino, path.stat().st_ino]
+        if fenced and record.get("place", inodes) != inodes and incarnation:
+            return Identity(folder_uuid, incarnation, lock_fd, is_copy=True, confirm=partial(_write_identity, file, folder_uuid, incarnation, role, inodes))
+        _write_identity(file, folder_uuid, incarnation + 1, role, inodes)
+        identity = Identity(folder_uuid, incarnation + 1, lock_fd)
     except BaseException:
-        os.close(lock)
+        os.close(lock_fd)
         raise
     return identity
 
 
-def _write(file: Path, uuid_: str, incarnation: int, role: str, place: list[int]) -> None:
-    content = {"uuid": uuid_, "incarnation": incarnation, "role": role, "place": place, "crc32": _checksum(uuid_, incarnation, role)}
+def _write_identity(file: Path, uuid_: str, incarnation: int, role: str, inodes: list[int]) -> None:
+    content = {"uuid": uuid_, "incarnation": incarnation, "role": role, "place": inodes, "crc32": _checksum(uuid_, incarnation, role)}
     try:
         write_durably(file, json.dumps(content).encode())
     except OSError as error:

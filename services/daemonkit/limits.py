@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from asterism_proto.prices import MEMORY_LIMIT_MIB, MOST_ROWS, ROWS_LIMIT, STEPS_LIMIT, Limits
+from asterism_proto.prices import MEMORY_LIMIT_MIB, MAX_ROWS_LIMIT, ROWS_LIMIT, STEPS_LIMIT, Limits
 
 
 class RequestLimits(BaseModel):
@@ -12,7 +12,7 @@ class RequestLimits(BaseModel):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    request_rows_limit: int = Field(default=ROWS_LIMIT, ge=1, le=MOST_ROWS)
+    request_rows_limit: int = Field(default=ROWS_LIMIT, ge=1, le=MAX_ROWS_LIMIT)
     """Rows that one request may draw, read or walk; one that is certain to take more is refused before it runs."""
     request_memory_limit_mib: int = Field(default=MEMORY_LIMIT_MIB, ge=16)
     """MiB that the reply and the temporary arrays of one request may take together; one that is certain to take more is refused before it runs."""

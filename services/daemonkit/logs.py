@@ -10,22 +10,22 @@ import logging
 import sys
 import time
 
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-def _fields(record: logging.LogRecord) -> dict[str, object]:
-    return {key: value for key, value in vars(record).items() if key not in _STANDARD}
+def _extra_fields(record: logging.LogRecord) -> dict[str, object]:
+    return {key: value for key, value in vars(record).items() if key not in _STANDARD_FIELDS}
 
 
-class _Text(logging.Formatter):
+class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        at = time.strftime("%H:%M:%S", time.localtime(record.created))
-        fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
-        line = f"{at}.{int(record.msecs):03d} {record.levelname:<7} {record.name} {record.getMessage()}{fields}"
+        time_text = time.strftime("%H:%M:%S", time.localtime(record.created))
+        fields = "".join(f" {key}={value}" for key, value in _extra_fields(record).items())
+        line = f"{time_text}.{int(record.msecs):03d} {record.levelname:<7} {record.name} {record.getMessage()}{fields}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
-class _Json(logging.Formatter):
+class _JsonFormatter(logging.Formatter):
     def __init__(self, daemon: str) -> None:
         super().__init__()
         self._daemon = daemon
@@ -37,7 +37,7 @@ class _Json(logging.Formatter):
             "daemon": self._daemon,
             "logger": record.name,
             "event": record.getMessage(),
-            **_fields(record),
+            **_extra_fields(record),
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
@@ -47,10 +47,10 @@ class _Json(logging.Formatter):
 def configure(*, daemon: str, json: bool, level: str) -> None:
     """Send all logs of this process to stderr; called once, by a daemon's `__main__`."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Json(daemon) if json else _Text())
+    handler.setFormatter(_JsonFormatter(daemon) if json else _TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # Those of object stores would tell the headers of their requests.
-    for noisy in (
+    for logger_name in (
         "uvicorn",
         "uvicorn.access",
         "uvicorn.error",
@@ -63,4 +63,4 @@ def configure(*, daemon: str, json: bool, level: str) -> None:
         "urllib3",
         "aiohttp",
     ):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
+        logging.getLogger(logger_name).setLevel(logging.WARNING)

@@ -8,12 +8,12 @@ from itertools import pairwise
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-SECONDS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
+LATENCY_BUCKETS_S = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
 """Upper bounds of the latency histogram: from a small draw to a long scan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class MethodStats:
     """Calls of one method."""
 
     calls: int
@@ -22,12 +22,12 @@ class Seen:
     buckets: tuple[int, ...]
     """Calls by how long they took: up to each bound of `SECONDS`, and beyond the last."""
 
-    def since(self, before: Seen | None) -> Seen:
-        """What was added after ``before``."""
-        if before is None:
+    def since(self, earlier: MethodStats | None) -> MethodStats:
+        """What was added after ``earlier``."""
+        if earlier is None:
             return self
-        apart = tuple(now - then for now, then in zip(self.buckets, before.buckets, strict=True))
-        return Seen(calls=self.calls - before.calls, errors=self.errors - before.errors, buckets=apart)
+        buckets = tuple(now - then for now, then in zip(self.buckets, earlier.buckets, strict=True))
+        return MethodStats(calls=self.calls - earlier.calls, errors=self.errors - earlier.errors, buckets=buckets)
 
 
 class Metrics:
@@ -37,7 +37,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         labels = {"daemon": daemon}
         self._calls = Counter("asterism_calls", "Calls answered, by method and code.", ["daemon", "method", "code"], registry=self.registry)
-        self._seconds = Histogram("asterism_call_seconds", "Time to answer.", ["daemon", "method"], buckets=SECONDS, registry=self.registry)
+        self._seconds = Histogram("asterism_call_seconds", "Time to answer.", ["daemon", "method"], buckets=LATENCY_BUCKETS_S, registry=self.registry)
         self.in_flight = Gauge("asterism_calls_in_flight", "Calls being answered.", ["daemon"], registry=self.registry).labels(**labels)
         self._rounds = Counter(
             "asterism_rounds", "Times that several hosts were asked at once, by what they were asked.", ["daemon", "method"], registry=self.registry
@@ -47,29 +47,29 @@ class Metrics:
         )
         self._daemon = daemon
 
-    def answered(self, method: str, code: str, seconds: float) -> None:
+    def count_call(self, method: str, code: str, seconds: float) -> None:
         """Count one call."""
         self._calls.labels(self._daemon, method, code).inc()
         self._seconds.labels(self._daemon, method).observe(seconds)
 
-    def asked(self, method: str) -> None:
+    def count_round(self, method: str) -> None:
         """Count one round of calls to other daemons."""
         self._rounds.labels(self._daemon, method).inc()
 
-    def travelled(self, method: str, sent: int, received: int) -> None:
+    def count_traffic(self, method: str, sent: int, received: int) -> None:
         """Count what one call to another daemon carried."""
         self._bytes.labels(self._daemon, method, "sent").inc(sent)
         self._bytes.labels(self._daemon, method, "received").inc(received)
 
-    def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
+    def add_gauge(self, name: str, text: str, get_value: Callable[[], float]) -> None:
         """Add a gauge ``asterism_<name>`` that is read when it is asked for."""
-        Gauge(f"asterism_{name}", text, registry=self.registry).set_function(read)
+        Gauge(f"asterism_{name}", text, registry=self.registry).set_function(get_value)
 
-    def seen(self) -> dict[str, Seen]:
+    def method_stats(self) -> dict[str, MethodStats]:
         """The calls answered so far, by method."""
         calls: dict[str, int] = {}
         errors: dict[str, int] = {}
-        up_to: dict[str, list[int]] = {}
+        cumulative_counts: dict[str, list[int]] = {}
         for family in self._calls.collect():
             for sample in family.samples:
                 if sample.name.endswith("_total"):
@@ -79,13 +79,13 @@ class Metrics:
         for family in self._seconds.collect():
             for sample in family.samples:
                 if sample.name.endswith("_bucket"):
-                    up_to.setdefault(sample.labels["method"], [0]).append(int(sample.value))
-        none = [0] * (len(SECONDS) + 2)
+                    cumulative_counts.setdefault(sample.labels["method"], [0]).append(int(sample.value))
+        zeros = [0] * (len(LATENCY_BUCKETS_S) + 2)
         return {
-            method: Seen(calls=count, errors=errors[method], buckets=tuple(b - a for a, b in pairwise(up_to.get(method, none))))
+            method: MethodStats(calls=count, errors=errors[method], buckets=tuple(b - a for a, b in pairwise(cumulative_counts.get(method, zeros))))
             for method, count in calls.items()
         }
 
-    def text(self) -> bytes:
+    def render(self) -> bytes:
         """All of them, in Prometheus' text format."""
         return generate_latest(self.registry)

@@ -13,7 +13,7 @@ def clear_ports(path: str) -> None:
         Path(path).unlink(missing_ok=True)
 
 
-def report_ports(path: str, **ports: int) -> None:
+def write_ports(path: str, **ports: int) -> None:
     """Write the open ports and this process's id as one JSON object, atomically; ``path`` may be empty."""
     if not path:
         return

@@ -15,35 +15,35 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-_POINTER = "CURRENT"
-_DATA = (".sst", ".blob", ".log")
+_CURRENT = "CURRENT"
+_DATA_SUFFIXES = (".sst", ".blob", ".log")
 _MANIFESTS = "MANIFEST-*"
 _FIRST_MANIFEST = "MANIFEST-000001"
 """Of a database whose creation has not come to its first log yet."""
 
-_BLOCK = 32 << 10
+_BLOCK_BYTES = 32 << 10
 """Bytes of a block of a log: no record crosses a border of one."""
-_HEADER = 7
+_HEADER_BYTES = 7
 """crc32c u32 (masked) | length u16 | type u8; the checksum covers what follows the length."""
-_CHECKED_FROM = 6
+_TYPE_OFFSET = 6
 _PADDING, _LAST_TYPE = 0, 4
 """Types of records are 1 to 4: whole, first, middle, last. Further ones are of options that no database here has."""
 _MASK_DELTA = 0xA282EAD8
 _CASTAGNOLI = 0x82F63B78
 
 
-def missing(folder: Path) -> str:
+def missing_file_fault(folder: Path) -> str:
     """Describe what a folder with data lacks to be opened as a database; empty where nothing is missing.
 
     A folder in which a database was about to be made has no data yet, and lacks nothing.
     """
-    if (folder / _POINTER).exists() or not folder.is_dir():
+    if (folder / _CURRENT).exists() or not folder.is_dir():
         return ""
-    data = sorted(file.name for file in folder.iterdir() if file.suffix in _DATA and file.stat().st_size)
-    return f"{folder / _POINTER}: missing, beside {len(data)} files of data ({data[0]} ...)" if data else ""
+    data = sorted(file.name for file in folder.iterdir() if file.suffix in _DATA_SUFFIXES and file.stat().st_size)
+    return f"{folder / _CURRENT}: missing, beside {len(data)} files of data ({data[0]} ...)" if data else ""
 
 
-def damaged(folder: Path, *, writable: bool = True) -> str:
+def damage_fault(folder: Path, *, writable: bool = True) -> str:
     """Describe the damage that RocksDB would not notice; empty where there is none.
 
     Parameters
@@ -55,55 +55,55 @@ def damaged(folder: Path, *, writable: bool = True) -> str:
     """
     if not folder.is_dir():
         return ""
-    if lack := missing(folder):
-        return lack
+    if missing_file := missing_file_fault(folder):
+        return missing_file
     manifests = sorted(folder.glob(_MANIFESTS))
     logs = sorted(folder.glob("*.log"))
     if writable and not logs and manifests and [file.name for file in manifests] != [_FIRST_MANIFEST]:
         return f"{folder}: every write-ahead log (*.log) is missing"
     for file in (*manifests, *logs):
-        if fault := _altered_header(file):
+        if fault := _header_fault(file):
             return f"{file}: {fault}"
     return ""
 
 
-def _altered_header(file: Path) -> str:
+def _header_fault(file: Path) -> str:
     """Describe the first record whose header cannot be what was written; empty where there is none."""
-    begin = 0
+    block_offset = 0
     with file.open("rb") as content:
-        while block := content.read(_BLOCK):
-            if fault := _altered_in_block(block):
-                return f"{fault[1]} of the record at byte {begin + fault[0]} is altered"
-            begin += len(block)
+        while block := content.read(_BLOCK_BYTES):
+            if fault := _block_fault(block):
+                return f"{fault[1]} of the record at byte {block_offset + fault[0]} is altered"
+            block_offset += len(block)
     return ""
 
 
-def _altered_in_block(block: bytes) -> tuple[int, str] | None:
+def _block_fault(block: bytes) -> tuple[int, str] | None:
     """Find a record whose type or length is altered; its place in the block, and which of them.
 
     The length of a record is not covered by its checksum. Where a record claims to reach beyond the end of the file,
     and the bytes up to some place before it have the record's checksum, the record ended there when it was written. A
     record that was torn while it was written has no such place, but by chance: once in 100,000 torn records.
     """
-    at = 0
-    while at + _HEADER <= len(block):
-        length, kind = int.from_bytes(block[at + 4 : at + 6], "little"), block[at + _CHECKED_FROM]
-        if kind > _LAST_TYPE:
-            return at, "the type"
-        if kind == _PADDING and length == 0:
+    position = 0
+    while position + _HEADER_BYTES <= len(block):
+        length, record_type = int.from_bytes(block[position + 4 : position + 6], "little"), block[position + _TYPE_OFFSET]
+        if record_type > _LAST_TYPE:
+            return position, "the type"
+        if record_type == _PADDING and length == 0:
             return None
-        end = at + _HEADER + length
+        end = position + _HEADER_BYTES + length
         if end > len(block):
-            stored = int.from_bytes(block[at : at + 4], "little")
-            whole = len(block) == _BLOCK  # no record crosses the border of a block
-            return (at, "the length") if whole or _ends_somewhere(block[at + _CHECKED_FROM :], stored) else None
-        at = end
+            masked_crc = int.from_bytes(block[position : position + 4], "little")
+            is_full_block = len(block) == _BLOCK_BYTES  # no record crosses the border of a block
+            return (position, "the length") if is_full_block or _has_prefix_with_checksum(block[position + _TYPE_OFFSET :], masked_crc) else None
+        position = end
     return None
 
 
-def _ends_somewhere(content: bytes, stored: int) -> bool:
-    """Return whether a beginning of ``content`` has the masked crc32c ``stored``."""
-    rotated = stored - _MASK_DELTA & 0xFFFFFFFF
+def _has_prefix_with_checksum(content: bytes, masked_crc: int) -> bool:
+    """Return whether a beginning of ``content`` has the masked crc32c ``masked_crc``."""
+    rotated = masked_crc - _MASK_DELTA & 0xFFFFFFFF
     # The register's state before its final inversion, so that each step is one comparison.
     expected = ((rotated >> 17 | rotated << 15) & 0xFFFFFFFF) ^ 0xFFFFFFFF
     table, state = _crc_table(), 0xFFFFFFFF

@@ -22,8 +22,8 @@ from grpc_reflection.v1alpha import reflection
 
 from asterism_proto.errors import CALLER_KEY, PLACE_KEY, REASON_KEY, AsterismError, Busy, Internal, InvalidRequest, Unavailable
 from asterism_proto.methods import Method
-from asterism_proto.near import beside
-from daemonkit.calls import MAX_MESSAGE, Call, Handler
+from asterism_proto.near import socket_name
+from daemonkit.calls import MAX_MESSAGE_BYTES, CallContext, Handler
 from daemonkit.metrics import Metrics
 from daemonkit.settings import split_address
 
@@ -32,13 +32,13 @@ logger = logging.getLogger(__name__)
 DEFAULT_TIMEOUT_S = 60.0
 """What a call gets that names no deadline: nothing may hang."""
 MAX_TIMEOUT_S = 3600.0
-_MAX_TEXT = 2000
+_MAX_TEXT_BYTES = 2000
 """Bytes of an error's text: it travels in a header, at up to three bytes each, and headers end at 8 KiB."""
-_MAX_CALLER = 64
+_MAX_CALLER_CHARS = 64
 """Characters of a caller's name that tell him from others."""
 _OPTIONS = (
-    ("grpc.max_send_message_length", MAX_MESSAGE),
-    ("grpc.max_receive_message_length", MAX_MESSAGE),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.so_reuseport", 0),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
@@ -49,7 +49,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class _Pool:
+class _FairPool:
     """Threads that answer calls, callers taking turns: one with many calls waiting delays another by one of them.
 
     Parameters
@@ -62,31 +62,31 @@ class _Pool:
         self.limit = workers + queue
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="grpc")
         self._lock = threading.Lock()
-        self._lanes: dict[str, _Lane] = {}
+        self._queues: dict[str, _CallerQueue] = {}
         """Of callers who have calls, running or waiting."""
         self._waiting: OrderedDict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = OrderedDict()
         """Of callers who have calls that wait; whose turn is next comes first."""
         self.calls = 0
 
-    def lane(self, caller: str) -> _Lane | None:
+    def queue_for(self, caller: str) -> _CallerQueue | None:
         """Where a call of this caller may wait; None where as many wait or run already as may, his share of them at least being his."""
         with self._lock:
-            lane = self._lanes.get(caller) or _Lane(self, caller)
-            share = self.limit // max(len(self._lanes), 1)
-            if self.calls >= 2 * self.limit or (self.calls >= self.limit and lane.calls >= share):
+            caller_queue = self._queues.get(caller) or _CallerQueue(self, caller)
+            share = self.limit // max(len(self._queues), 1)
+            if self.calls >= 2 * self.limit or (self.calls >= self.limit and caller_queue.calls >= share):
                 return None
-            return lane
+            return caller_queue
 
-    def put(self, lane: _Lane, call: Callable[[], Any]) -> Future[Any]:
+    def submit(self, caller_queue: _CallerQueue, call: Callable[[], Any]) -> Future[Any]:
         """Have a call answered when its turn comes."""
         future: Future[Any] = Future()
         with self._lock:
-            lane = self._lanes.setdefault(lane.caller, lane)
-            lane.calls += 1
+            caller_queue = self._queues.setdefault(caller_queue.caller, caller_queue)
+            caller_queue.calls += 1
             self.calls += 1
-            self._waiting.setdefault(lane.caller, deque()).append((future, call))
+            self._waiting.setdefault(caller_queue.caller, deque()).append((future, call))
         try:
-            self._threads.submit(self._answer_next)
+            self._threads.submit(self._run_next)
         except RuntimeError:  # it is shut down: nobody comes for what waits
             with self._lock:
                 future.cancel()
@@ -97,7 +97,7 @@ class _Pool:
         """Take no more calls."""
         self._threads.shutdown(wait=False)
 
-    def _answer_next(self) -> None:
+    def _run_next(self) -> None:
         with self._lock:
             caller, calls = self._waiting.popitem(last=False)
             future, call = calls.popleft()
@@ -111,29 +111,29 @@ class _Pool:
         finally:
             with self._lock:
                 self.calls -= 1
-                lane = self._lanes[caller]
-                lane.calls -= 1
-                if not lane.calls:
-                    del self._lanes[caller]
+                caller_queue = self._queues[caller]
+                caller_queue.calls -= 1
+                if not caller_queue.calls:
+                    del self._queues[caller]
 
 
-class _Lane(ThreadPoolExecutor):
+class _CallerQueue(ThreadPoolExecutor):
     """One caller's place in a pool. Its base is what gRPC asks of whoever runs a behavior; it has no threads of its own."""
 
-    def __init__(self, pool: _Pool, caller: str) -> None:
+    def __init__(self, pool: _FairPool, caller: str) -> None:
         super().__init__(1)
         self._pool = pool
         self.caller = caller
         self.calls = 0
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        return self._pool.put(self, partial(fn, *args, **kwargs))
+        return self._pool.submit(self, partial(fn, *args, **kwargs))
 
 
-class _Turns(grpc.GenericRpcHandler):
+class _FairDispatcher(grpc.GenericRpcHandler):
     """Gives a call to its behavior when its caller's turn comes, or, where too many wait already, to a refusal that waits for nobody."""
 
-    def __init__(self, behaviors: Mapping[str, Callable[..., bytes]], refusal: Any, pool: _Pool) -> None:
+    def __init__(self, behaviors: Mapping[str, Callable[..., bytes]], refusal: Any, pool: _FairPool) -> None:
         self._behaviors, self._refusal, self._pool = behaviors, refusal, pool
 
     def service(self, handler_call_details: Any) -> Any:
@@ -141,15 +141,15 @@ class _Turns(grpc.GenericRpcHandler):
         if behavior is None:
             return None
         caller = next((str(value) for key, value in handler_call_details.invocation_metadata or () if key == CALLER_KEY), "")
-        lane = self._pool.lane(caller[:_MAX_CALLER])
-        if lane is None:
+        caller_queue = self._pool.queue_for(caller[:_MAX_CALLER_CHARS])
+        if caller_queue is None:
             return self._refusal
-        turn: Any = partial(behavior)
-        turn.experimental_thread_pool = lane
-        return grpc.unary_unary_rpc_method_handler(turn)
+        queued_behavior: Any = partial(behavior)
+        queued_behavior.experimental_thread_pool = caller_queue
+        return grpc.unary_unary_rpc_method_handler(queued_behavior)
 
 
-def refused(error: Exception) -> AsterismError:
+def typed_error(error: Exception) -> AsterismError:
     """Return the typed error of an exception; one that is not expected is Internal, and logged under an id.
 
     A request that the process has not enough memory for is Busy: memory may be free later, and a smaller request may fit.
@@ -159,9 +159,9 @@ def refused(error: Exception) -> AsterismError:
     if isinstance(error, MemoryError):
         logger.warning("memory_short", extra={"cause": str(error)})
         return Busy(f"not enough memory for the request ({error or 'allocation failed'}); send smaller requests, or give the daemon more memory")
-    number = secrets.token_hex(4)
-    logger.error("call_crashed", exc_info=error, extra={"error_id": number})
-    return Internal(f"a fault inside the daemon; its log has the story under {number}")
+    error_id = secrets.token_hex(4)
+    logger.error("call_crashed", exc_info=error, extra={"error_id": error_id})
+    return Internal(f"a fault inside the daemon; its log has the story under {error_id}")
 
 
 class GrpcServer:
@@ -191,19 +191,19 @@ class GrpcServer:
     ) -> None:
         self._address = address
         self._metrics = metrics
-        self._pool = _Pool(workers, queue)
+        self._pool = _FairPool(workers, queue)
         self._refusals = ThreadPoolExecutor(2, thread_name_prefix="refusal")
-        self._server = grpc.server(_Lane(self._pool, ""), options=_OPTIONS)
+        self._server = grpc.server(_CallerQueue(self._pool, ""), options=_OPTIONS)
         self._health = health.HealthServicer(experimental_non_blocking=True, experimental_thread_pool=ThreadPoolExecutor(1))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         self._names = [*services, ""]
         behaviors = {
             method.path: self._behavior(method, handlers[method.path]) for methods, handlers in services.values() for method in methods.values()
         }
-        refusal: Any = grpc.unary_unary_rpc_method_handler(self._refusal())
-        self._server.add_generic_rpc_handlers((_Turns(behaviors, refusal, self._pool),))
-        reflected = [*services, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME]
-        reflection.enable_server_reflection(reflected, self._server)
+        refusal: Any = grpc.unary_unary_rpc_method_handler(self._refusal_behavior())
+        self._server.add_generic_rpc_handlers((_FairDispatcher(behaviors, refusal, self._pool),))
+        service_names = [*services, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME]
+        reflection.enable_server_reflection(service_names, self._server)
         self.set_serving(False)
 
     def start(self) -> int:
@@ -212,13 +212,13 @@ class GrpcServer:
             port: int = self._server.add_insecure_port(self._address)
         except RuntimeError as error:
             raise Unavailable(f"can not listen on {self._address}: {error}; is the port taken?") from error
-        self._open_beside(port)
+        self._open_unix_socket(port)
         self._server.start()
         return port
 
-    def _open_beside(self, port: int) -> None:
+    def _open_unix_socket(self, port: int) -> None:
         """The short way for callers of this host; whoever finds none comes by the port."""
-        name = beside(split_address(self._address)[0], port)
+        name = socket_name(split_address(self._address)[0], port)
         try:
             if name:
                 self._server.add_insecure_port(f"unix-abstract:{name}")
@@ -238,10 +238,10 @@ class GrpcServer:
         self._pool.stop()
         self._refusals.shutdown(wait=False)
 
-    def _refusal(self) -> Callable[[bytes, grpc.ServicerContext], bytes]:
+    def _refusal_behavior(self) -> Callable[[bytes, grpc.ServicerContext], bytes]:
         def behavior(data: bytes, context: grpc.ServicerContext) -> bytes:
             if self._metrics is not None:
-                self._metrics.answered("refused", Busy.code, 0.0)
+                self._metrics.count_call("refused", Busy.code, 0.0)
             _abort(context, Busy(f"{self._pool.limit} calls wait or run already; ask again in 100 ms, or ask another daemon"))
 
         # gRPC runs a behavior that bears this attribute on these threads: a refusal must not queue behind what it refuses.
@@ -250,37 +250,37 @@ class GrpcServer:
 
     def _behavior(self, method: Method, handler: Handler) -> Callable[[bytes, grpc.ServicerContext], bytes]:
         def behavior(data: bytes, context: grpc.ServicerContext) -> bytes:
-            begun = time.monotonic()
+            started_at = time.monotonic()
             code = "OK"
             if self._metrics is not None:
                 self._metrics.in_flight.inc()
             try:
                 return self._answer(method, handler, data, context)
             except Exception as error:
-                ours = refused(error)
-                code = ours.code
-                _abort(context, ours)
+                asterism_error = typed_error(error)
+                code = asterism_error.code
+                _abort(context, asterism_error)
             finally:
                 if self._metrics is not None:
                     self._metrics.in_flight.dec()
-                    self._metrics.answered(method.name, code, time.monotonic() - begun)
+                    self._metrics.count_call(method.name, code, time.monotonic() - started_at)
 
         return behavior
 
     def _answer(self, method: Method, handler: Handler, data: bytes, context: grpc.ServicerContext) -> bytes:
-        left = context.time_remaining()
-        call = Call(time.monotonic() + min(DEFAULT_TIMEOUT_S if left is None else left, MAX_TIMEOUT_S), context.is_active, context.add_callback)
+        remaining_s = context.time_remaining()
+        call = CallContext(time.monotonic() + min(DEFAULT_TIMEOUT_S if remaining_s is None else remaining_s, MAX_TIMEOUT_S), context.is_active, context.add_callback)
         call.remaining()
         reply = method.pack(handler(method.unpack_request(data), call))
-        if len(reply) > MAX_MESSAGE:
-            raise InvalidRequest(f"{method.name}: the reply is {len(reply)} bytes, a message at most {MAX_MESSAGE}; ask in smaller pieces")
+        if len(reply) > MAX_MESSAGE_BYTES:
+            raise InvalidRequest(f"{method.name}: the reply is {len(reply)} bytes, a message at most {MAX_MESSAGE_BYTES}; ask in smaller pieces")
         return reply
 
 
 def _abort(context: Any, error: AsterismError) -> NoReturn:
     raw = error.message.encode(errors="replace")
-    text = raw.decode() if len(raw) <= _MAX_TEXT else raw[:_MAX_TEXT].decode(errors="ignore") + " ..."
-    place = () if error.place is None else ((PLACE_KEY, error.place.to_json()),)
-    context.set_trailing_metadata(((REASON_KEY, type(error).__name__), *place))
+    text = raw.decode() if len(raw) <= _MAX_TEXT_BYTES else raw[:_MAX_TEXT_BYTES].decode(errors="ignore") + " ..."
+    location = () if error.place is None else ((PLACE_KEY, error.place.to_json()),)
+    context.set_trailing_metadata(((REASON_KEY, type(error).__name__), *location))
     context.abort(grpc.StatusCode[error.code], text)
     raise AssertionError("abort always raises")

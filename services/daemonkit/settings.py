@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict
 
 from asterism_proto.errors import InvalidRequest
-from daemonkit.hostnames import Hostnames
+from daemonkit.hostnames import AllowedHosts
 
 
 class DaemonSettings(BaseSettings):
@@ -64,17 +64,17 @@ class DaemonSettings(BaseSettings):
             return CliApp.run(cls, cli_args=arguments)
         except ValidationError as error:
             first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise InvalidRequest(f"setting {where} = {first.get('input')!r}: {first['msg']}") from error
+            setting = ".".join(str(part) for part in first["loc"])
+            raise InvalidRequest(f"setting {setting} = {first.get('input')!r}: {first['msg']}") from error
 
-    def reachable_at(self, port: int) -> str:
+    def advertised_address(self, port: int) -> str:
         """Where others reach the gRPC door that listens on ``port``: as told, else this host's loopback or given address."""
         host, _ = split_address(self.listen)
         return self.advertise or f"{'127.0.0.1' if host in ('0.0.0.0', '[::]') else host}:{port}"
 
-    def hostnames(self) -> Hostnames:
+    def allowed_hosts(self) -> AllowedHosts:
         """By which names the HTTP door may be called."""
-        return Hostnames(self.http_names.split(","), self.advertise)
+        return AllowedHosts(self.http_names.split(","), self.advertise)
 
     def flags(self) -> dict[str, Any]:
         """All settings as plain values, for ``/flags``."""

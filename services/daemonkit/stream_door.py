@@ -16,23 +16,23 @@ from asterism_proto import arrays, near
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import AsterismError, Busy, Internal, InvalidRequest, NotFound, Unavailable
 from asterism_proto.methods import Method
-from daemonkit.calls import MAX_MESSAGE, Call, Handler
+from daemonkit.calls import MAX_MESSAGE_BYTES, CallContext, Handler
 from daemonkit.metrics import Metrics
-from daemonkit.server import MAX_TIMEOUT_S, refused
+from daemonkit.server import MAX_TIMEOUT_S, typed_error
 from daemonkit.settings import split_address
-from daemonkit.streams import GREETING, MAGIC, REPLY, REQUEST, STREAMED, number, receive, send, tune
+from daemonkit.streams import GREETING, MAGIC, REPLY, REQUEST, TCP_METHODS, method_id, receive, send, configure_socket
 
 logger = logging.getLogger(__name__)
 
-_GREETING_S = 5.0
-_IDLE_S = 600.0
+_GREETING_TIMEOUT_S = 5.0
+_IDLE_TIMEOUT_S = 600.0
 """A connection that nobody uses for so long is closed; its owner makes another when it needs one."""
-_REPLY_S = 60.0
+_REPLY_TIMEOUT_S = 60.0
 """A caller that does not take its reply for so long is hung up on."""
-_CONNECTIONS = 1024
+_MAX_CONNECTIONS = 1024
 
 
-class StreamDoor:
+class TcpServer:
     """A port where the calls of one service are answered.
 
     Parameters
@@ -58,8 +58,8 @@ class StreamDoor:
         metrics: Metrics | None = None,
     ) -> None:
         self._address = address
-        self._table = {number(method.path): (method, handlers[method.path]) for method in methods.values() if method.path in STREAMED}
-        self._turns = threading.BoundedSemaphore(workers)
+        self._methods = {method_id(method.path): (method, handlers[method.path]) for method in methods.values() if method.path in TCP_METHODS}
+        self._worker_slots = threading.BoundedSemaphore(workers)
         self._limit = workers + queue
         self._metrics = metrics
         self._lock = threading.Lock()
@@ -69,7 +69,7 @@ class StreamDoor:
         self._stopping = False
         self.key = secrets.randbits(64)
         self.port = 0
-        self.local = ""
+        self.socket_name = ""
         """Name of the abstract Unix socket where callers of this host are answered too; empty: there is none."""
 
     def start(self) -> int:
@@ -81,9 +81,9 @@ class StreamDoor:
         except OSError as error:
             raise Unavailable(f"can not listen on {self._address}: {error}; is the port taken?") from error
         self.port = self._listeners[0].getsockname()[1]
-        if (local := near.listen(f"asterism-streams:{secrets.token_hex(8)}")) is not None:
-            self._listeners.append(local)
-            self.local = local.getsockname()[1:].decode()
+        if (unix_listener := near.listen(f"asterism-streams:{secrets.token_hex(8)}")) is not None:
+            self._listeners.append(unix_listener)
+            self.socket_name = unix_listener.getsockname()[1:].decode()
         for listener in self._listeners:
             threading.Thread(target=self._accept, args=(listener,), name="streams", daemon=True).start()
         return self.port
@@ -95,8 +95,8 @@ class StreamDoor:
             with contextlib.suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
             listener.close()
-        until = time.monotonic() + grace_s
-        while self._calls and time.monotonic() < until:
+        deadline = time.monotonic() + grace_s
+        while self._calls and time.monotonic() < deadline:
             time.sleep(0.01)
         with self._lock:
             connections = list(self._connections)
@@ -115,10 +115,10 @@ class StreamDoor:
                 time.sleep(0.1)  # out of files: those that are closed meanwhile make room
                 continue
             with self._lock:
-                full = len(self._connections) >= _CONNECTIONS
-                if not full:
+                is_full = len(self._connections) >= _MAX_CONNECTIONS
+                if not is_full:
                     self._connections.add(connection)
-            if full:  # callers go over gRPC, which has a queue of its own
+            if is_full:  # callers go over gRPC, which has a queue of its own
                 connection.close()
                 continue
             try:
@@ -131,12 +131,12 @@ class StreamDoor:
 
     def _serve(self, connection: socket.socket) -> None:
         try:
-            tune(connection)
-            until = time.monotonic() + _GREETING_S
-            magic, _, key = GREETING.unpack(receive(connection, GREETING.size, until))
-            known = magic == MAGIC and key == self.key
-            send(connection, [GREETING.pack(MAGIC, 0, self.key if known else 0)], until)
-            while known and not self._stopping and self._answer(connection):
+            configure_socket(connection)
+            deadline = time.monotonic() + _GREETING_TIMEOUT_S
+            magic, _, key = GREETING.unpack(receive(connection, GREETING.size, deadline))
+            authenticated = magic == MAGIC and key == self.key
+            send(connection, [GREETING.pack(MAGIC, 0, self.key if authenticated else 0)], deadline)
+            while authenticated and not self._stopping and self._answer(connection):
                 pass
         except (OSError, EOFError):
             pass  # whoever called is gone, or said nothing for too long
@@ -149,43 +149,43 @@ class StreamDoor:
 
     def _answer(self, connection: socket.socket) -> bool:
         """Answer the next request; whether another may follow on this connection."""
-        head = receive(connection, REQUEST.size, time.monotonic() + _IDLE_S)
-        begun = time.monotonic()
+        head = receive(connection, REQUEST.size, time.monotonic() + _IDLE_TIMEOUT_S)
+        started_at = time.monotonic()
         magic, method_number, timeout_us, length = REQUEST.unpack(head)
-        deadline = begun + min(timeout_us / 1e6, MAX_TIMEOUT_S)
-        if magic != MAGIC or length > MAX_MESSAGE:
-            error = InvalidRequest(f"not a request: magic {magic:#x}, {length} bytes; a message has {MAX_MESSAGE} at most")
-            send(connection, _refusal(error), begun + _REPLY_S)
+        deadline = started_at + min(timeout_us / 1e6, MAX_TIMEOUT_S)
+        if magic != MAGIC or length > MAX_MESSAGE_BYTES:
+            error = InvalidRequest(f"not a request: magic {magic:#x}, {length} bytes; a message has {MAX_MESSAGE_BYTES} at most")
+            send(connection, _error_reply(error), started_at + _REPLY_TIMEOUT_S)
             return False  # what follows can not be told apart
         body = receive(connection, length, deadline)
         name, code = "unknown", "OK"
         try:
-            found = self._table.get(method_number)
-            if found is None:
+            entry = self._methods.get(method_number)
+            if entry is None:
                 raise NotFound(f"method {method_number:#x}: this door does not answer it; is the caller of the same release?")
-            name = found[0].name
-            with self._turn(deadline):
-                reply = self._reply(*found, body, Call(deadline, lambda: not _hung_up(connection)))
+            name = entry[0].name
+            with self._worker_slot(deadline):
+                reply = self._reply(*entry, body, CallContext(deadline, lambda: not _has_hung_up(connection)))
         except Exception as error:
-            ours = refused(error)
-            code, reply = ours.code, _refusal(ours)
+            asterism_error = typed_error(error)
+            code, reply = asterism_error.code, _error_reply(asterism_error)
         if self._metrics is not None:
-            self._metrics.answered(name, code, time.monotonic() - begun)
-        send(connection, reply, time.monotonic() + _REPLY_S)
+            self._metrics.count_call(name, code, time.monotonic() - started_at)
+        send(connection, reply, time.monotonic() + _REPLY_TIMEOUT_S)
         return True
 
-    def _reply(self, method: Method, handler: Handler, body: memoryview, call: Call) -> list[bytes | memoryview]:
+    def _reply(self, method: Method, handler: Handler, body: memoryview, call: CallContext) -> list[bytes | memoryview]:
         reply = handler(arrays.decode(body, method.request, envelope=False), call)
         if not isinstance(reply, Frame):
             raise Internal(f"{method.name}: the handler gave no frame")
-        data = arrays.pieces(reply, envelope=False)
+        data = arrays.encode_pieces(reply, envelope=False)
         length = sum(len(piece) for piece in data)
-        if length > MAX_MESSAGE:
-            raise InvalidRequest(f"{method.name}: the reply is {length} bytes, a message at most {MAX_MESSAGE}; ask in smaller pieces")
+        if length > MAX_MESSAGE_BYTES:
+            raise InvalidRequest(f"{method.name}: the reply is {length} bytes, a message at most {MAX_MESSAGE_BYTES}; ask in smaller pieces")
         return [REPLY.pack(MAGIC, 0, length), *data]
 
     @contextmanager
-    def _turn(self, deadline: float) -> Iterator[None]:
+    def _worker_slot(self, deadline: float) -> Iterator[None]:
         """One of the workers' turns, waited for."""
         with self._lock:
             if self._calls >= self._limit:
@@ -194,13 +194,13 @@ class StreamDoor:
         if self._metrics is not None:
             self._metrics.in_flight.inc()
         try:
-            Call(deadline).remaining()
-            if not self._turns.acquire(timeout=max(deadline - time.monotonic(), 0)):
-                Call(deadline).remaining()
+            CallContext(deadline).remaining()
+            if not self._worker_slots.acquire(timeout=max(deadline - time.monotonic(), 0)):
+                CallContext(deadline).remaining()
             try:
                 yield
             finally:
-                self._turns.release()
+                self._worker_slots.release()
         finally:
             if self._metrics is not None:
                 self._metrics.in_flight.dec()
@@ -208,16 +208,16 @@ class StreamDoor:
                 self._calls -= 1
 
 
-def _refusal(error: AsterismError) -> list[bytes | memoryview]:
+def _error_reply(error: AsterismError) -> list[bytes | memoryview]:
     raw = f"{type(error).__name__}\n{error.message}".encode(errors="replace")
     return [REPLY.pack(MAGIC, 1, len(raw)), raw]
 
 
-def _hung_up(connection: socket.socket) -> bool:
+def _has_hung_up(connection: socket.socket) -> bool:
     """Whether the caller closed its end: there is something to read, and it is nothing."""
-    waiting = select.poll()  # not select(), which knows the first 1024 files of a process only
+    poller = select.poll()  # not select(), which knows the first 1024 files of a process only
     try:
-        waiting.register(connection, select.POLLIN)
-        return bool(waiting.poll(0)) and not connection.recv(1, socket.MSG_PEEK)
+        poller.register(connection, select.POLLIN)
+        return bool(poller.poll(0)) and not connection.recv(1, socket.MSG_PEEK)
     except (OSError, ValueError):
         return True

@@ -8,13 +8,13 @@ import threading
 
 logger = logging.getLogger(__name__)
 
-LOST = 70
+EXIT_STATUS = 70
 """Exit status (EX_SOFTWARE): a supervisor starts the daemon again."""
-_GRPC = "(_serve)"
+_GRPC_THREAD = "(_serve)"
 """In the name of the thread that polls for the calls of a gRPC server: without it the port accepts calls and answers none."""
 
 
-def end_on_lost_threads() -> None:
+def exit_on_lost_threads() -> None:
     """End the process when a thread is lost for want of memory, or the gRPC server's thread for any reason.
 
     Threads of daemons handle errors of their own. One that ends by an exception nevertheless would leave a daemon that
@@ -22,11 +22,11 @@ def end_on_lost_threads() -> None:
     """
     previous = threading.excepthook
 
-    def hook(lost: threading.ExceptHookArgs, /) -> None:
-        previous(lost)
-        name = lost.thread.name if lost.thread is not None else "unknown"
-        if issubclass(lost.exc_type, MemoryError) or _GRPC in name:
-            logger.critical("thread_lost", extra={"lost": name, "cause": f"{lost.exc_type.__name__}: {lost.exc_value}"})
-            os._exit(LOST)
+    def hook(args: threading.ExceptHookArgs, /) -> None:
+        previous(args)
+        name = args.thread.name if args.thread is not None else "unknown"
+        if issubclass(args.exc_type, MemoryError) or _GRPC_THREAD in name:
+            logger.critical("thread_lost", extra={"lost": name, "cause": f"{args.exc_type.__name__}: {args.exc_value}"})
+            os._exit(EXIT_STATUS)
 
     threading.excepthook = hook

@@ -9,8 +9,8 @@ import threading
 from asterism_proto.errors import AsterismError
 from daemonkit import logs
 from daemonkit.channels import RemoteTransport
-from daemonkit.streams import StreamTransport
-from daemonkit.threads import end_on_lost_threads
+from daemonkit.streams import TcpTransport
+from daemonkit.threads import exit_on_lost_threads
 from graphd.app import Graphd
 from graphd.settings import GraphdSettings
 
@@ -18,14 +18,14 @@ from graphd.settings import GraphdSettings
 def main(arguments: list[str]) -> int:
     """Run until SIGTERM or SIGINT; 2 where a setting is wrong or a port taken."""
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, lambda *_: stop.set())
     try:
         settings = GraphdSettings.read(arguments)
-        end_on_lost_threads()
+        exit_on_lost_threads()
         logs.configure(daemon="graphd", json=settings.log_json, level=settings.log_level)
         graphd = Graphd(
-            settings, RemoteTransport(settings.metad), lambda address, tally: StreamTransport(address, RemoteTransport(address, tally), tally)
+            settings, RemoteTransport(settings.metad), lambda address, tally: TcpTransport(address, RemoteTransport(address, tally), tally)
         )
         graphd.start()
         graphd.open_ports()

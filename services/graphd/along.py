@@ -14,11 +14,11 @@ from asterism_proto.schema import Schema
 from asterism_proto.v1 import storaged_pb2 as store
 from graphd import read, split
 from graphd.requests import check_types
-from graphd.sample import Ids, Neighbors, Sampling, Sections, Types, far_types
+from graphd.sample import Ids, NeighborParams, RequestContext, Sections, Types, neighbor_types
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class FeatureSelection:
     """Features of one node type."""
 
     type_id: int
@@ -26,7 +26,7 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Place:
+class _SampleNodes:
     """Some of a sample's nodes, and what they are called in the answer."""
 
     name: str
@@ -36,72 +36,72 @@ class _Place:
     types: Types | None = None
     """None where nobody has said: whoever has the node knows."""
 
-    def of(self, type_id: int) -> Ids | None:
+    def ids_of_type(self, type_id: int) -> Ids | None:
         """These nodes, -1 for those of another type; None where none can be of it."""
         if self.node_type >= 0:
             return self.ids if self.node_type == type_id else None
         return self.ids if self.types is None else np.where(self.types == type_id, self.ids, -1)
 
 
-def wanted(schema: Schema, head: Any) -> tuple[Columns, ...]:
+def decode_features(schema: Schema, head: Any) -> tuple[FeatureSelection, ...]:
     """The features that a request wants along; NotFound where a type has none of that name."""
-    found = tuple(Columns(type_id=columns.type_id, names=tuple(columns.names)) for columns in head.node_features)
-    check_types("node", schema, [columns.type_id for columns in found])
-    for columns in found:
-        read.check_columns(schema.node_types[columns.type_id], columns.names)
-    if len({columns.type_id for columns in found}) < len(found):
-        raise InvalidRequest(f"node_features of types {[columns.type_id for columns in found]}: one is given twice")
-    return found
+    selections = tuple(FeatureSelection(type_id=selection.type_id, names=tuple(selection.names)) for selection in head.node_features)
+    check_types("node", schema, [selection.type_id for selection in selections])
+    for selection in selections:
+        read.check_columns(schema.node_types[selection.type_id], selection.names)
+    if len({selection.type_id for selection in selections}) < len(selections):
+        raise InvalidRequest(f"node_features of types {[selection.type_id for selection in selections]}: one is given twice")
+    return selections
 
 
-def fanout(
-    sampling: Sampling, columns: Sequence[Columns], hops: Sequence[Neighbors], nodes: Ids, node_type: int, types: Types | None, drawn: Sections
+def join_fanout(
+    context: RequestContext, selections: Sequence[FeatureSelection], hops: Sequence[NeighborParams], nodes: Ids, node_type: int, types: Types | None, sections: Sections
 ) -> Sections:
     """A fanout's sections, and the features of its nodes, hop by hop."""
-    places = [_Place(name="seeds", ids=nodes, node_type=node_type, types=types)]
+    node_groups = [_SampleNodes(name="seeds", ids=nodes, node_type=node_type, types=types)]
     for h, hop in enumerate(hops):
-        far, kinds = far_types(sampling.space, hop, drawn.get(f"types.{h}"))
-        places.append(_Place(name=str(h), ids=drawn[f"ids.{h}"], node_type=far, types=kinds))
-    return _with(sampling, columns, places, drawn, "the fanout and its features")
+        node_type_of_hop, hop_types = neighbor_types(context.space, hop, sections.get(f"types.{h}"))
+        node_groups.append(_SampleNodes(name=str(h), ids=sections[f"ids.{h}"], node_type=node_type_of_hop, types=hop_types))
+    return _join(context, selections, node_groups, sections, "the fanout and its features")
 
 
-def subgraph(sampling: Sampling, columns: Sequence[Columns], drawn: Sections) -> Sections:
+def join_subgraph(context: RequestContext, selections: Sequence[FeatureSelection], sections: Sections) -> Sections:
     """A subgraph's sections, and the features of its nodes."""
-    types = range(len(sampling.space.schema.node_types))
-    places = [_Place(name="nodes", ids=drawn[f"nodes.{type_id}"], node_type=type_id) for type_id in types if f"nodes.{type_id}" in drawn]
-    return _with(sampling, columns, places, drawn, "the subgraph and its features")
+    types = range(len(context.space.schema.node_types))
+    node_groups = [_SampleNodes(name="nodes", ids=sections[f"nodes.{type_id}"], node_type=type_id) for type_id in types if f"nodes.{type_id}" in sections]
+    return _join(context, selections, node_groups, sections, "the subgraph and its features")
 
 
-def _with(sampling: Sampling, columns: Sequence[Columns], places: Sequence[_Place], drawn: Sections, what: str) -> Sections:
-    if not columns:
-        return drawn
-    out = dict(drawn)
-    asked: list[tuple[int, Frame]] = []
-    waiting: list[tuple[Columns, list[tuple[str, Ids]], list[Ids | None]]] = []
-    for wants in columns:
-        mine = [(place.name, ids) for place in places if (ids := place.of(wants.type_id)) is not None]
-        if not mine or not wants.names:
+def _join(context: RequestContext, selections: Sequence[FeatureSelection], node_groups: Sequence[_SampleNodes], sections: Sections, subject: str) -> Sections:
+    if not selections:
+        return sections
+    out = dict(sections)
+    requests: list[tuple[int, Frame]] = []
+    pending: list[tuple[FeatureSelection, list[tuple[str, Ids]], list[Ids | None]]] = []
+    for selection in selections:
+        matching = [(group.name, ids) for group in node_groups if (ids := group.ids_of_type(selection.type_id)) is not None]
+        if not matching or not selection.names:
             continue
-        ids = np.concatenate([some for _, some in mine])
-        head = store.ReadNodeFeaturesRequest(at=sampling.at(), type_id=wants.type_id, names=wants.names)
-        plan = split.owners(sampling.space, ids) or [(0, None)]
-        asked += [(host, Frame(head, {"ids": split.taken(ids, rows)})) for host, rows in plan]
-        waiting.append((wants, mine, [rows for _, rows in plan]))
-    replies = iter(sampling.ask("read_node_features", asked) if asked else ())
-    for wants, mine, rows in waiting:
-        found = read.merged_columns(sum(len(ids) for _, ids in mine), rows, [next(replies) for _ in rows])
+        ids = np.concatenate([group_ids for _, group_ids in matching])
+        head = store.ReadNodeFeaturesRequest(at=context.version_ref(), type_id=selection.type_id, names=selection.names)
+        plan = split.rows_by_owner(context.space, ids) or [(0, None)]
+        requests += [(host, Frame(head, {"ids": split.take_rows(ids, rows)})) for host, rows in plan]
+        pending.append((selection, matching, [rows for _, rows in plan]))
+    replies = iter(context.dispatch("read_node_features", requests) if requests else ())
+    for selection, matching, rows in pending:
+        features = read.merge_columns(sum(len(ids) for _, ids in matching), rows, [next(replies) for _ in rows])
         start = 0
-        for name, ids in mine:
-            for column in wants.names:
-                out |= {f"{name}.{wants.type_id}.{half}": array for half, array in _cut(found, f"f:{column}", start, start + len(ids)).items()}
+        for name, ids in matching:
+            for column in selection.names:
+                out |= {f"{name}.{selection.type_id}.{half}": array for half, array in _feature_rows(features, f"f:{column}", start, start + len(ids)).items()}
             start += len(ids)
-    read.check_size(out, what)
+    read.check_size(out, subject)
     return out
 
 
-def _cut(columns: Sections, name: str, start: int, stop: int) -> Sections:
+def _feature_rows(features: Sections, name: str, start: int, stop: int) -> Sections:
     """The rows start .. stop - 1 of one feature."""
-    if name in columns:
-        return {name: columns[name][start:stop]}
-    indptr = columns[f"{name}.indptr"][start : stop + 1]
-    return {f"{name}.indptr": indptr - indptr[0], f"{name}.values": columns[f"{name}.values"][indptr[0] : indptr[-1]]}
+    if name in features:
+        return {name: features[name][start:stop]}
+    indptr = features[f"{name}.indptr"][start : stop + 1]
+    return {f"{name}.indptr": indptr - indptr[0], f"{name}.values": features[f"{name}.values"][indptr[0] : indptr[-1]]}

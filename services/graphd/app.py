@@ -13,27 +13,27 @@ from asterism_proto.errors import NotFound
 from asterism_proto.methods import CATALOG, GRAPH, Method
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
-from daemonkit.beats import Beats, Report
-from daemonkit.calls import Call, Content, Handler, Tally, Transport, handlers_of
+from daemonkit.beats import HeartbeatClient, HeartbeatPayload
+from daemonkit.calls import CallContext, Content, Handler, TrafficCallback, Transport, handlers_of
 from daemonkit.followed import FollowedCatalog
-from daemonkit.http import HttpDoor
+from daemonkit.http import HttpServer
 from daemonkit.identity import Identity
 from daemonkit.metrics import Metrics
-from daemonkit.ports import clear_ports, report_ports
+from daemonkit.ports import clear_ports, write_ports
 from daemonkit.server import GrpcServer
 from daemonkit.settings import split_address
-from graphd.api import GraphApi
-from graphd.commits import Commits, Committing
-from graphd.fanout import Fanout, Hosts
-from graphd.http import querying, router
-from graphd.news import News
+from graphd.api import GraphService
+from graphd.commits import CommitLog, LoadCommitter
+from graphd.fanout import Dispatcher, StoragedPool
+from graphd.http import query_router, verify_router
+from graphd.news import RoutingTable
 from graphd.pages.door import Pages
 from graphd.route import Routes
 from graphd.settings import GraphdSettings
 from graphd.statements import gremlin
-from graphd.statements.door import Statements
-from graphd.statements.reading import prepare
-from graphd.warm import warm
+from graphd.statements.door import QueryService
+from graphd.statements.reading import build_parser
+from graphd.warm import compile_kernels
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Graphd:
         Carries calls to metad.
     connect : callable
         Gives a transport to a storaged's address, which tells a tally of its calls.
-    on_news : callable, optional
+    on_poll_reply : callable, optional
         Told of each of metad's replies, before it is acted on.
     """
 
@@ -59,23 +59,23 @@ class Graphd:
         self,
         settings: GraphdSettings,
         metad: Transport,
-        connect: Callable[[str, Tally], Transport],
+        connect: Callable[[str, TrafficCallback], Transport],
         *,
-        on_news: Callable[[meta.PollReply], None] | None = None,
+        on_poll_reply: Callable[[meta.PollReply], None] | None = None,
     ) -> None:
-        self._on_news = on_news
+        self._on_poll_reply = on_poll_reply
         self._settings = settings
         self._metad = metad
-        self._news = News(settings.limits)
+        self._routing = RoutingTable(settings.limits)
         self.metrics = Metrics("graphd")
-        self._hosts = Hosts(lambda address: connect(address, self.metrics.travelled))
-        self._commits = Commits(metad)
-        api = GraphApi(
-            news=self._news,
-            fanout=Fanout(self._hosts, self.metrics.asked),
-            exists=self._exists,
-            published=self._published,
-            committed=self._commits.known,
+        self._hosts = StoragedPool(lambda address: connect(address, self.metrics.count_traffic))
+        self._commits = CommitLog(metad)
+        api = GraphService(
+            routing=self._routing,
+            dispatcher=Dispatcher(self._hosts, self.metrics.count_round),
+            space_exists=self._exists,
+            is_published=self._published,
+            committed_loads=self._commits.committed_loads,
             metad=metad,
             catch_up_s=settings.catch_up_s,
             limits=settings.limits,
@@ -83,39 +83,39 @@ class Graphd:
         self._api = api
         self.handlers: dict[str, Handler] = {}
         """By path: what a trainer may ask, the catalog's calls included."""
-        self.statements = Statements(self.handlers, api.space_of)
-        self.graph_handlers: dict[str, Handler] = handlers_of(GRAPH, api, self._news, self.statements)
+        self.query_service = QueryService(self.handlers, api.space_of)
+        self.graph_handlers: dict[str, Handler] = handlers_of(GRAPH, api, self._routing, self.query_service)
         self.catalog_handlers: dict[str, Handler] = {method.path: self._forward(method) for method in CATALOG.values()}
-        self._committing = Committing(metad, settle=api.settle, seal=api.seal)
+        self._committer = LoadCommitter(metad, resolve_revivals=api.resolve_revivals, seal=api.seal)
         self.catalog_handlers[CATALOG["commit_load"].path] = self._commit
         self.handlers |= {**self.graph_handlers, **self.catalog_handlers}
         self._followed = FollowedCatalog(None)
-        self._beats = Beats(
+        self._heartbeat = HeartbeatClient(
             metad=metad,
             role=meta.GRAPHD,
             identity=_identity(settings),
-            address=settings.reachable_at(split_address(settings.listen)[1]),
+            address=settings.advertised_address(split_address(settings.listen)[1]),
             http_address=settings.http_listen,
-            on_poll=self._hear,
-            report=self._report,
+            on_poll=self._apply_poll,
+            payload=self._report,
             interval_s=settings.heartbeat_interval_s,
             poll_wait_s=settings.poll_wait_s,
-            followed=self._followed,
+            followed_catalog=self._followed,
         )
         self._compiled = threading.Event()
         self._grpc: GrpcServer | None = None
-        self._http: HttpDoor | None = None
+        self._http: HttpServer | None = None
         self._pages: Pages | None = None
         self.grpc_port = self.http_port = 0
 
     def start(self) -> None:
         """Begin to listen to metad, and compile; opens no port."""
         threading.Thread(target=self._warm, name="warm", daemon=True).start()
-        self._beats.start()
+        self._heartbeat.start()
 
     def ready(self) -> list[str]:
         """What is missing before it can answer; empty when it can."""
-        missing = [] if self._news.heard else ["metad has not answered yet"]
+        missing = [] if self._routing.has_reply else ["metad has not answered yet"]
         if self._followed.fault:
             missing.append(self._followed.fault)
         return missing if self._compiled.is_set() else [*missing, "kernels are being compiled"]
@@ -132,28 +132,28 @@ class Graphd:
             metrics=self.metrics,
         )
         self.grpc_port = self._grpc.start()
-        self._pages = self.pages(daemon="graphd", metrics=self.metrics, missing=self.ready)
-        self._http = HttpDoor(
+        self._pages = self.create_pages(daemon="graphd", metrics=self.metrics, missing=self.ready)
+        self._http = HttpServer(
             address=settings.http_listen,
             daemon="graphd",
             status=self.status,
             ready=self.ready,
             flags=settings.flags(),
             metrics=self.metrics,
-            hostnames=settings.hostnames(),
-            routers=[router(lambda: settings.reachable_at(self.grpc_port)), querying(self.statements), *self._pages.routers],
+            allowed_hosts=settings.allowed_hosts(),
+            routers=[verify_router(lambda: settings.advertised_address(self.grpc_port)), query_router(self.query_service), *self._pages.routers],
         )
         self.http_port = self._http.start()
         self._pages.start()
-        self._beats.address = settings.reachable_at(self.grpc_port)
-        self._beats.http_address = f"{split_address(settings.http_listen)[0]}:{self.http_port}"
-        self._beats.poke()
-        report_ports(settings.ports_file, grpc=self.grpc_port, http=self.http_port)
+        self._heartbeat.address = settings.advertised_address(self.grpc_port)
+        self._heartbeat.http_address = f"{split_address(settings.http_listen)[0]}:{self.http_port}"
+        self._heartbeat.send_now()
+        write_ports(settings.ports_file, grpc=self.grpc_port, http=self.http_port)
         threading.Thread(target=self._serve_when_ready, name="readiness", daemon=True).start()
 
-    def pages(self, *, daemon: str, metrics: Metrics, missing: Callable[[], list[str]]) -> Pages:
+    def create_pages(self, *, daemon: str, metrics: Metrics, missing: Callable[[], list[str]]) -> Pages:
         """The web pages, for this daemon's HTTP door or that of a process which it is a part of."""
-        return Pages(daemon=daemon, metad=self._metad, spread_of=self._api.weight_spread, metrics=metrics, missing=missing)
+        return Pages(daemon=daemon, metad=self._metad, read_histogram=self._api.weight_histogram, metrics=metrics, missing=missing)
 
     def stop(self) -> None:
         """Close the doors, let calls under way end, fall silent towards metad."""
@@ -164,65 +164,65 @@ class Graphd:
             self._http.stop()
         if self._pages is not None:
             self._pages.stop()
-        self._beats.stop()
+        self._heartbeat.stop()
         self._hosts.close()
 
     def status(self) -> dict[str, Any]:
         """What it knows: spaces with their newest versions, storageds."""
-        routes = self._news.routes
+        routes = self._routing.routes
         return {
             "revision": routes.revision,
-            "spaces": {space.name: {"version": space.current, "parts": len(space.host_of_part)} for space in routes.spaces.values()},
+            "spaces": {space.name: {"version": space.current_version, "parts": len(space.host_of_part)} for space in routes.spaces.values()},
             "storageds": dict(routes.addresses),
         }
 
-    def _hear(self, reply: meta.PollReply) -> None:
-        before_term = self._followed.position.term if self._followed.position is not None else ""
+    def _apply_poll(self, reply: meta.PollReply) -> None:
+        previous_term = self._followed.position.term if self._followed.position is not None else ""
         self._followed.follow(reply.position)
-        if before_term != reply.position.term:
-            self._commits.forget()
-        if self._on_news is not None:
-            self._on_news(reply)
-        before = self._news.routes
+        if previous_term != reply.position.term:
+            self._commits.clear()
+        if self._on_poll_reply is not None:
+            self._on_poll_reply(reply)
+        previous_routes = self._routing.routes
         # Addresses first: whoever sees the new routes must find their hosts. Those that metad has lost sight of too: a
         # storaged that can not reach metad still draws from sealed versions, and one that is gone does not answer.
-        self._hosts.know({host.uuid: host.address for host in reply.storaged})
-        now = self._news.apply(reply)
-        for space in now.spaces.values():
-            known = before.spaces.get(space.name)
-            if space.current and (known is None or known.current != space.current):
-                logger.info("version_served", extra={"space": space.name, "version": space.current})
-        self._beats.poke()
+        self._hosts.update_addresses({host.uuid: host.address for host in reply.storaged})
+        routes = self._routing.apply_reply(reply)
+        for space in routes.spaces.values():
+            previous_space = previous_routes.spaces.get(space.name)
+            if space.current_version and (previous_space is None or previous_space.current_version != space.current_version):
+                logger.info("version_served", extra={"space": space.name, "version": space.current_version})
+        self._heartbeat.send_now()
 
-    def _report(self) -> Report:
-        return Report(held=[meta.HeldVersion(space_id=space_id, version=version) for space_id, version in self._news.versions()])
+    def _report(self) -> HeartbeatPayload:
+        return HeartbeatPayload(held_versions=[meta.HeldVersion(space_id=space_id, version=version) for space_id, version in self._routing.newest_versions()])
 
     def _forward(self, method: Method) -> Handler:
-        def forward(request: Content, call: Call) -> Content:
+        def forward(request: Content, call: CallContext) -> Content:
             reply = self._metad.call(method, request, call.remaining())
-            seen = _seen_after(request, reply)
-            if seen is not None:
-                self._news.wait_for(seen, min(self._settings.catch_up_s, call.remaining()))
+            is_visible = _expected_routes(request, reply)
+            if is_visible is not None:
+                self._routing.wait_for(is_visible, min(self._settings.catch_up_s, call.remaining()))
             return reply
 
         return forward
 
-    def _commit(self, request: meta.CommitLoadRequest, call: Call) -> Content:
+    def _commit(self, request: meta.CommitLoadRequest, call: CallContext) -> Content:
         """Commit a load once every host is sealed and knows what it brings back."""
         if not request.space:
             load = self._metad.call(CATALOG["get_load"], meta.LoadRequest(load_id=request.load_id), call.remaining())
             assert isinstance(load, meta.Load)
             request.space = load.space
-        return self._committing.commit(request, call, settled=False)
+        return self._committer.commit(request, call, revivals_resolved=False)
 
-    def _exists(self, space: str, call: Call) -> bool:
+    def _exists(self, space: str, call: CallContext) -> bool:
         try:
             self._metad.call(CATALOG["describe_space"], meta.SpaceRequest(space=space), call.remaining())
         except NotFound:
             return False
         return True
 
-    def _published(self, space: str, version: int, call: Call) -> bool:
+    def _published(self, space: str, version: int, call: CallContext) -> bool:
         try:
             self._metad.call(CATALOG["get_manifest"], meta.ManifestRequest(space=space, version=version), call.remaining())
         except NotFound:
@@ -230,20 +230,20 @@ class Graphd:
         return True
 
     def _warm(self) -> None:
-        warm()
+        compile_kernels()
         self._compiled.set()
-        prepare()
-        gremlin.prepare()
+        build_parser()
+        gremlin.build_parser()
 
     def _serve_when_ready(self) -> None:
         while self.ready():
             time.sleep(0.05)
         if self._grpc is not None:
             self._grpc.set_serving(True)
-            logger.info("graphd_ready", extra={"address": self._beats.address})
+            logger.info("graphd_ready", extra={"address": self._heartbeat.address})
 
 
-def _seen_after(request: Content, reply: Content) -> Callable[[Routes], bool] | None:
+def _expected_routes(request: Content, reply: Content) -> Callable[[Routes], bool] | None:
     """Return what routes must show before a reply is sent, or None.
 
     A client that created or dropped a space, or saw a build finished, then finds it so at this graphd.
@@ -251,17 +251,17 @@ def _seen_after(request: Content, reply: Content) -> Callable[[Routes], bool] | 
     if isinstance(request, meta.DropSpaceRequest):
         return lambda routes: request.space not in routes.spaces
     if isinstance(request, meta.CreateSpaceRequest) and isinstance(reply, pb.Space):
-        made = reply.space_id
-        return lambda routes: request.name in routes.spaces and routes.spaces[request.name].space_id == made
+        space_id = reply.space_id
+        return lambda routes: request.name in routes.spaces and routes.spaces[request.name].space_id == space_id
     if isinstance(request, meta.JobRequest) and isinstance(reply, pb.Job) and reply.state == pb.FINISHED and reply.version:
         space, version = reply.space, reply.version
-        return lambda routes: space not in routes.spaces or routes.spaces[space].current >= version
+        return lambda routes: space not in routes.spaces or routes.spaces[space].current_version >= version
     return None
 
 
 def _identity(settings: GraphdSettings) -> Identity:
     """Who this graphd is: the same uuid at the same known address, for it has no folder to keep one in."""
     _, port = split_address(settings.listen)
-    known = settings.advertise or (f"{uuid.getnode()}:{settings.listen}" if port else "")
-    name = uuid.uuid5(uuid.NAMESPACE_DNS, f"graphd@{known}") if known else uuid.uuid4()
-    return Identity(name.hex, time.time_ns() // 1_000_000, lock=-1)
+    known_address = settings.advertise or (f"{uuid.getnode()}:{settings.listen}" if port else "")
+    name = uuid.uuid5(uuid.NAMESPACE_DNS, f"graphd@{known_address}") if known_address else uuid.uuid4()
+    return Identity(name.hex, time.time_ns() // 1_000_000, lock_fd=-1)

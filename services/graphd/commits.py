@@ -10,13 +10,13 @@ from typing import cast
 from asterism_proto.errors import Deadline, Unavailable
 from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import metad_pb2 as meta
-from daemonkit.calls import Call, Transport
-from graphd.route import Space
+from daemonkit.calls import CallContext, Transport
+from graphd.route import SpaceRoute
 
 _PAUSE_S = 0.1
 
 
-class Commits:
+class CommitLog:
     """The committed loads of every space, in commit order."""
 
     def __init__(self, metad: Transport) -> None:
@@ -25,31 +25,31 @@ class Commits:
         self._known: dict[int, tuple[tuple[int, ...], int]] = {}
         """Space id -> its loads, and the number of the last commit."""
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Ask anew from now on: a metad that was just started may have another catalog."""
         with self._lock:
             self._known = {}
 
-    def known(self, space: Space, call: Call) -> tuple[tuple[int, ...], int]:
+    def committed_loads(self, space: SpaceRoute, call: CallContext) -> tuple[tuple[int, ...], int]:
         """Every load of a space that is committed by now, and the number of the last commit."""
-        loads, last = self._known.get(space.space_id, ((), 0))
-        request = meta.ListCommitsRequest(space=space.name, after=last)
-        fresh = cast(meta.CommitList, self._metad.call(CATALOG["list_commits"], request, call.remaining()))
-        if fresh.loads:
-            loads, last = loads + tuple(fresh.loads), fresh.commits[-1]
+        loads, last_commit = self._known.get(space.space_id, ((), 0))
+        request = meta.ListCommitsRequest(space=space.name, after=last_commit)
+        reply = cast(meta.CommitList, self._metad.call(CATALOG["list_commits"], request, call.remaining()))
+        if reply.loads:
+            loads, last_commit = loads + tuple(reply.loads), reply.commits[-1]
             with self._lock:
-                if last > self._known.get(space.space_id, ((), 0))[1]:
-                    self._known[space.space_id] = loads, last
-        return loads, last
+                if last_commit > self._known.get(space.space_id, ((), 0))[1]:
+                    self._known[space.space_id] = loads, last_commit
+        return loads, last_commit
 
 
-class Committing:
+class LoadCommitter:
     """Commits loads: seals the hosts that wrote one, and has metad commit it with their fingerprints.
 
     Parameters
     ----------
     metad : Transport
-    settle : callable
+    resolve_revivals : callable
         ``(space, load id, call)``: tells every partition which deleted nodes the load brings back; as
         `graphd.api.GraphApi.settle`.
     seal : callable
@@ -60,19 +60,19 @@ class Committing:
         self,
         metad: Transport,
         *,
-        settle: Callable[[str, int, Call], tuple[int, bool]],
-        seal: Callable[[str, int, Collection[str], int, Call], list[meta.HostSeal]],
+        resolve_revivals: Callable[[str, int, CallContext], tuple[int, bool]],
+        seal: Callable[[str, int, Collection[str], int, CallContext], list[meta.HostSeal]],
     ) -> None:
-        self._metad, self._settle, self._seal = metad, settle, seal
+        self._metad, self._resolve_revivals, self._seal = metad, resolve_revivals, seal
 
     def commit(
         self,
         request: meta.CommitLoadRequest,
-        call: Call,
+        call: CallContext,
         *,
-        settled: bool,
+        revivals_resolved: bool,
         hosts: Collection[str] = (),
-        ask: Callable[[meta.CommitLoadRequest], meta.Load] | None = None,
+        send_commit: Callable[[meta.CommitLoadRequest], meta.Load] | None = None,
     ) -> meta.Load:
         """Commit a load once everything that was written to it is known.
 
@@ -84,29 +84,29 @@ class Committing:
         request : CommitLoadRequest
             Its space is set.
         call : Call
-        settled : bool
+        revivals_resolved : bool
             Whether births are already settled, or there are none to settle.
         hosts : collection of str
             Hosts that are known to have written the load: sealed at once, up to their last admissions.
-        ask : callable, optional
+        send_commit : callable, optional
             How metad is asked to commit; once, by default.
         """
         seals: dict[str, meta.HostSeal] = {}
         number = 0
         while True:
-            if not settled:
-                request.settled, request.deletes = self._settle(request.space, request.load_id, call)
+            if not revivals_resolved:
+                request.settled, request.deletes = self._resolve_revivals(request.space, request.load_id, call)
             if hosts:
-                seals.update((seal.host, seal) for seal in self._sealed(request, hosts, number, call))
+                seals.update((seal.host, seal) for seal in self._seal_hosts(request, hosts, number, call))
             del request.seals[:]
             request.seals.extend(seals.values())
-            load = self._commit(request, call) if ask is None else ask(request)
+            load = self._commit(request, call) if send_commit is None else send_commit(request)
             if load.state != meta.OPEN:
                 return load
             # Where every host is sealed, nodes were deleted meanwhile.
-            hosts, number, settled = load.unsealed, load.seal, bool(load.unsealed)
+            hosts, number, revivals_resolved = load.unsealed, load.seal, bool(load.unsealed)
 
-    def _sealed(self, request: meta.CommitLoadRequest, hosts: Collection[str], number: int, call: Call) -> list[meta.HostSeal]:
+    def _seal_hosts(self, request: meta.CommitLoadRequest, hosts: Collection[str], number: int, call: CallContext) -> list[meta.HostSeal]:
         """Return the seals of hosts; one that does not answer has the caller's time to come back."""
         while True:
             try:
@@ -116,5 +116,5 @@ class Committing:
             except Unavailable:
                 time.sleep(min(_PAUSE_S, call.remaining()))
 
-    def _commit(self, request: meta.CommitLoadRequest, call: Call) -> meta.Load:
+    def _commit(self, request: meta.CommitLoadRequest, call: CallContext) -> meta.Load:
         return cast(meta.Load, self._metad.call(CATALOG["commit_load"], request, call.remaining()))

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from asterism_proto.v1 import storaged_pb2 as store
-from graphd.totals import Totals
+from graphd.totals import VersionTotals
 
-_KEPT = 256
+_MAX_KEPT = 256
 """Conditions of all versions together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class FilterKey:
     """Of what totals are: a version, and the rows of it that a request is about."""
 
     space_id: int
@@ -24,47 +24,47 @@ class Asked:
     """The canonical text of the condition."""
     element: int
     types: tuple[int, ...]
-    weight: str
-    both: bool
+    weight_name: str
+    both_directions: bool
     hosts: tuple[str, ...]
     """Who was asked: a part that has moved is looked at anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Known:
+class FilteredTotals:
     """What satisfies a condition."""
 
-    totals: Totals
-    where: store.Where
+    totals: VersionTotals
+    row_filter: store.Where
     """As storageds are told it."""
-    way: str
+    plan: str
     """How they find it, in words."""
 
 
-class Conditions:
+class FilterTotalsCache:
     """Keeps what is known of the newest conditions; they are counted, for all that is kept is totals."""
 
     def __init__(self) -> None:
-        self._known: dict[Asked, Known] = {}
+        self._entries: dict[FilterKey, FilteredTotals] = {}
         self._lock = threading.Lock()
 
-    def find(self, asked: Asked) -> Known | None:
+    def get(self, key: FilterKey) -> FilteredTotals | None:
         """What is known, None where nothing is."""
         with self._lock:
-            found = self._known.pop(asked, None)
-            if found is not None:
-                self._known[asked] = found
-            return found
+            entry = self._entries.pop(key, None)
+            if entry is not None:
+                self._entries[key] = entry
+            return entry
 
-    def keep(self, asked: Asked, known: Known) -> None:
+    def put(self, key: FilterKey, entry: FilteredTotals) -> None:
         """Take over what was found out; what was not asked for for the longest time goes."""
         with self._lock:
-            self._known[asked] = known
-            while len(self._known) > _KEPT:
-                self._known.pop(next(iter(self._known)))
+            self._entries[key] = entry
+            while len(self._entries) > _MAX_KEPT:
+                self._entries.pop(next(iter(self._entries)))
 
     def forget(self, space_id: int, version: int) -> None:
         """Forget a version: a storaged does not have of it what it should."""
         with self._lock:
-            kept: Mapping[Asked, Known] = self._known
-            self._known = {asked: known for asked, known in kept.items() if (asked.space_id, asked.version) != (space_id, version)}
+            entries: Mapping[FilterKey, FilteredTotals] = self._entries
+            self._entries = {key: entry for key, entry in entries.items() if (key.space_id, key.version) != (space_id, version)}

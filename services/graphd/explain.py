@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from asterism_proto import arrays
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.graph_prices import price_of, sizes_of
+from asterism_proto.graph_prices import price_request, section_sizes
 from asterism_proto.methods import GRAPH, STORE
 from asterism_proto.prices import Limits
 from asterism_proto.v1 import graphd_pb2 as wire
-from daemonkit.calls import Call
+from daemonkit.calls import CallContext
 from graphd import read, restriction
-from graphd.fanout import Fanout
-from graphd.requests import draw_of, hop_of, starts_of
-from graphd.route import Space, Version
-from graphd.sample import Sampling
+from graphd.fanout import Dispatcher
+from graphd.requests import decode_global_draw, decode_hop, decode_nodes
+from graphd.route import SpaceRoute, ServedVersion
+from graphd.sample import RequestContext
 from graphd.totals import EDGE, NODE
 from graphkit import split
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 _GLOBAL = {"sample_nodes": NODE, "sample_edges": EDGE}
 _LOCAL = ("sample_neighbors", "sample_fanout")
-SAMPLES = (
+EXPLAINABLE_CALLS = (
     *_GLOBAL,
     *_LOCAL,
     "sample_nodes_like",
@@ -49,22 +49,22 @@ SAMPLES = (
 """Calls that can be explained."""
 
 
-class Counted(Fanout):
+class RecordingDispatcher(Dispatcher):
     """Asks as another fanout does, and keeps account of it."""
 
-    def __init__(self, asking: Fanout) -> None:
-        self._asking = asking
-        self.asked: list[wire.Asked] = []
-        self._rounds = 0
+    def __init__(self, inner: Dispatcher) -> None:
+        self._inner = inner
+        self.requests: list[wire.Asked] = []
+        self._round = 0
 
-    def ask(self, name: str, space: Space, requests: Iterable[tuple[int, Frame]], call: Call) -> list[Frame]:
+    def dispatch(self, name: str, space: SpaceRoute, requests: Iterable[tuple[int, Frame]], call: CallContext) -> list[Frame]:
         """The replies to (host, request) pairs, in their order; those of one call are one round."""
-        made = list(requests)
-        replies = self._asking.ask(name, space, made, call)
-        for (host, request), reply in zip(made, replies, strict=True):
-            self.asked.append(
+        host_requests = list(requests)
+        replies = self._inner.dispatch(name, space, host_requests, call)
+        for (host, request), reply in zip(host_requests, replies, strict=True):
+            self.requests.append(
                 wire.Asked(
-                    round=self._rounds,
+                    round=self._round,
                     method=STORE[name].python_name,
                     host=space.hosts[host],
                     rows=_rows(request.arrays, reply.arrays),
@@ -72,7 +72,7 @@ class Counted(Fanout):
                     received=len(arrays.encode(reply)),
                 )
             )
-        self._rounds += 1
+        self._round += 1
         return replies
 
 
@@ -81,55 +81,55 @@ def _rows(sent: Mapping[str, NDArray[Any]], received: Mapping[str, NDArray[Any]]
     return len(sent["ids"] if "ids" in sent else next(iter(received.values()), ()))
 
 
-class Explaining(ABC):
+class ExplainHandler(ABC):
     """Handlers of the Graph service, one part of them."""
 
-    _fanout: Fanout
+    _dispatcher: Dispatcher
     limits: Limits
 
     @abstractmethod
-    def _answered(self, request: Frame, call: Call, run: Callable[[Sampling], T]) -> tuple[T, Version]:
+    def _run_at_version(self, request: Frame, call: CallContext, run: Callable[[RequestContext], T]) -> tuple[T, ServedVersion]:
         """Run a request at the version that it names, or at the current one."""
 
-    def explain(self, request: Frame, call: Call) -> Frame:
+    def explain(self, request: Frame, call: CallContext) -> Frame:
         """Make a sampling call, and give account of it."""
         head: Any = request.head
-        if head.method not in SAMPLES:
-            raise InvalidRequest(f"{head.method!r} is no sampling call; expected one of {', '.join(SAMPLES)}")
-        asked: Any = Frame(GRAPH[head.method].request(), request.arrays)
+        if head.method not in EXPLAINABLE_CALLS:
+            raise InvalidRequest(f"{head.method!r} is no sampling call; expected one of {', '.join(EXPLAINABLE_CALLS)}")
+        sampling_request: Any = Frame(GRAPH[head.method].request(), request.arrays)
         try:
-            asked.head.ParseFromString(head.request)
+            sampling_request.head.ParseFromString(head.request)
         except DecodeError as error:
             raise InvalidRequest(f"{head.method}: the bytes to explain are not its request: {error}") from error
-        asked.head.space, asked.head.version = head.space, head.version
-        counted = Counted(self._fanout)
-        asking = copy.copy(self)
-        asking._fanout = counted
-        reply: Any = getattr(asking, head.method)(asked, call)
-        asked.head.version = reply.head.version
+        sampling_request.head.space, sampling_request.head.version = head.space, head.version
+        recorder = RecordingDispatcher(self._dispatcher)
+        handler = copy.copy(self)
+        handler._dispatcher = recorder
+        reply: Any = getattr(handler, head.method)(sampling_request, call)
+        sampling_request.head.version = reply.head.version
 
-        def told(at: Sampling) -> wire.ExplainReply:
-            for one in counted.asked:
-                one.address = at.fanout.address(one.host)
+        def build_reply(context: RequestContext) -> wire.ExplainReply:
+            for entry in recorder.requests:
+                entry.address = context.dispatcher.address(entry.host)
             return wire.ExplainReply(
                 version=reply.head.version,
                 digest=reply.head.digest,
-                asked=counted.asked,
-                shares=_shares(at, head.method, asked, reply),
-                condition=_way(at, head.method, asked),
+                asked=recorder.requests,
+                shares=_shares(context, head.method, sampling_request, reply),
+                condition=_filter_plan(context, head.method, sampling_request),
                 reply_bytes=len(arrays.encode(reply)),
-                price=_priced(at, asked, self.limits),
+                price=_price(context, sampling_request, self.limits),
             )
 
-        return Frame(self._answered(asked, call, told)[0])
+        return Frame(self._run_at_version(sampling_request, call, build_reply)[0])
 
 
-def _priced(at: Sampling, asked: Frame, limits: Limits) -> wire.Price | None:
+def _price(context: RequestContext, request: Frame, limits: Limits) -> wire.Price | None:
     """Return what a call takes at most, with the share of each limit."""
-    found = price_of(asked.head, sizes_of(asked.arrays), schema=at.space.schema, counts=at.version.totals)
-    if found is None:
+    uncapped = price_request(request.head, section_sizes(request.arrays), schema=context.space.schema, counts=context.version.totals)
+    if uncapped is None:
         return None
-    price = found.capped(limits)
+    price = uncapped.cap(limits)
     return wire.Price(
         formula=price.formula,
         rows=price.rows,
@@ -137,70 +137,70 @@ def _priced(at: Sampling, asked: Frame, limits: Limits) -> wire.Price | None:
         scratch=price.scratch,
         steps=price.steps,
         exact=price.exact,
-        limits=[wire.Limit(setting=setting, value=value, limit=limit) for setting, value, limit in price.shares(limits)],
+        limits=[wire.Limit(setting=setting, value=value, limit=limit) for setting, value, limit in price.usage(limits)],
     )
 
 
-def _way(at: Sampling, method: str, asked: Frame) -> str:
+def _filter_plan(context: RequestContext, method: str, request: Frame) -> str:
     """How what satisfies a call's condition is found; "" where it has none, or draws in another way than those whose shares are told."""
-    head: Any = asked.head
+    head: Any = request.head
     if method in _GLOBAL:
-        return restriction.by(at, _GLOBAL[method], draw_of(_GLOBAL[method], at.space.schema, head).types, head).way
+        return restriction.with_filter(context, _GLOBAL[method], decode_global_draw(_GLOBAL[method], context.space.schema, head).types, head).filter_plan
     if method not in _LOCAL:
         return ""
-    first = head.hops[0] if method == "sample_fanout" else head
-    return restriction.by(at, EDGE, hop_of(at.space.schema, head, first.edge_types, first.count, 0).edge_types, head).way
+    first_hop = head.hops[0] if method == "sample_fanout" else head
+    return restriction.with_filter(context, EDGE, decode_hop(context.space.schema, head, first_hop.edge_types, first_hop.count, 0).edge_types, head).filter_plan
 
 
-def _shares(at: Sampling, method: str, asked: Frame, reply: Frame) -> list[wire.DrawShare]:
+def _shares(context: RequestContext, method: str, request: Frame, reply: Frame) -> list[wire.DrawShare]:
     """Where the draws of a call were to fall, and did."""
-    head: Any = asked.head
+    head: Any = request.head
     if method in _GLOBAL:
-        return _global_shares(at, _GLOBAL[method], head, reply)
+        return _global_shares(context, _GLOBAL[method], head, reply)
     if method not in _LOCAL or (
         "until" in head.DESCRIPTOR.fields_by_name and head.HasField("until")
     ):  # until a time every node has shares of its own
         return []
-    schema, hop = at.space.schema, ".0" if method == "sample_fanout" else ""
-    first = head.hops[0] if hop else head
-    drawing = hop_of(schema, head, first.edge_types, first.count, 0)
-    by = restriction.by(at, EDGE, drawing.edge_types, head)
-    nodes, types = starts_of(asked, schema)
-    weights = read.measures(by, drawing.edge_types, drawing.direction, drawing.uniform, nodes, head.node_type, types)
+    schema, hop = context.space.schema, ".0" if method == "sample_fanout" else ""
+    first_hop = head.hops[0] if hop else head
+    params = decode_hop(schema, head, first_hop.edge_types, first_hop.count, 0)
+    filtered_context = restriction.with_filter(context, EDGE, params.edge_types, head)
+    nodes, types = decode_nodes(request, schema)
+    weights = read.edge_weight_sums(filtered_context, params.edge_types, params.direction, params.uniform, nodes, head.node_type, types)
     totals = weights.sum(axis=1, keepdims=True)
     shares = np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0).sum(axis=0)
-    ids, kinds = reply.arrays[f"ids{hop}"], reply.arrays.get(f"types{hop}")
-    drawn = {edge_type: int(np.count_nonzero(ids >= 0 if kinds is None else kinds == edge_type)) for edge_type in drawing.edge_types}
+    ids, edge_types = reply.arrays[f"ids{hop}"], reply.arrays.get(f"types{hop}")
+    drawn_counts = {edge_type: int(np.count_nonzero(ids >= 0 if edge_types is None else edge_types == edge_type)) for edge_type in params.edge_types}
     return [
         wire.DrawShare(
             type_id=edge_type,
             part=-1,
             share=share / max(shares.sum(), 1e-300),
-            expected=share * drawing.count if drawing.replace else None,
-            drawn=drawn[edge_type],
+            expected=share * params.count if params.replace else None,
+            drawn=drawn_counts[edge_type],
         )
-        for edge_type, share in zip(drawing.edge_types, shares.tolist(), strict=True)
+        for edge_type, share in zip(params.edge_types, shares.tolist(), strict=True)
         if share
     ]
 
 
-def _global_shares(at: Sampling, element: int, head: Any, reply: Frame) -> list[wire.DrawShare]:
-    space, schema = at.space, at.space.schema
-    what = draw_of(element, schema, head)
-    by = restriction.by(at, element, what.types, head)
-    shares = by.version.totals.shares(element, what.types, uniform=what.uniform)
+def _global_shares(context: RequestContext, element: int, head: Any, reply: Frame) -> list[wire.DrawShare]:
+    space, schema = context.space, context.space.schema
+    draw = decode_global_draw(element, schema, head)
+    filtered_context = restriction.with_filter(context, element, draw.types, head)
+    shares = filtered_context.version.totals.shares(element, draw.types, uniform=draw.uniform)
     parts = split.part_of(reply.array("ids" if element == NODE else "src", "int64"), schema.parts, schema.placement)
-    types = reply.optional("types", "int32")  # left out where there is only one
-    of = what.types[0] if types is None else types
-    drawn = np.bincount(of * schema.parts + parts, minlength=(max(what.types) + 1) * schema.parts)
+    types = reply.optional_array("types", "int32")  # left out where there is only one
+    type_ids = draw.types[0] if types is None else types
+    drawn_counts = np.bincount(type_ids * schema.parts + parts, minlength=(max(draw.types) + 1) * schema.parts)
     return [
         wire.DrawShare(
             type_id=type_id,
             part=part,
             host=space.hosts[space.host_of_part[part]],
             share=measure / shares.total,
-            expected=None if what.distinct else what.count * measure / shares.total,
-            drawn=drawn[type_id * schema.parts + part],
+            expected=None if draw.distinct else draw.count * measure / shares.total,
+            drawn=drawn_counts[type_id * schema.parts + part],
         )
         for type_id, part, measure in zip(shares.types.tolist(), shares.parts.tolist(), shares.measure.tolist(), strict=True)
         if measure > 0

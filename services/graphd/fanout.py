@@ -9,11 +9,11 @@ from functools import partial
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import AsterismError, Internal, Stale, Unavailable
 from asterism_proto.methods import STORE, Method
-from daemonkit.calls import Call, Content, Pending, Transport
-from graphd.route import Space
+from daemonkit.calls import CallContext, Content, PendingCall, Transport
+from graphd.route import SpaceRoute
 
 
-class Hosts:
+class StoragedPool:
     """The storageds by uuid: transports to their addresses, opened when first needed.
 
     Parameters
@@ -28,13 +28,13 @@ class Hosts:
         self._addresses: dict[str, str] = {}
         self._transports: dict[str, Transport] = {}
 
-    def know(self, addresses: Mapping[str, str]) -> None:
+    def update_addresses(self, addresses: Mapping[str, str]) -> None:
         """Take over where each host is; transports to addresses that nobody has any more are closed."""
         with self._lock:
             self._addresses = dict(addresses)
-            gone = [address for address in self._transports if address not in addresses.values()]
-            closed = [self._transports.pop(address) for address in gone]
-        for transport in closed:
+            stale_addresses = [address for address in self._transports if address not in addresses.values()]
+            stale_transports = [self._transports.pop(address) for address in stale_addresses]
+        for transport in stale_transports:
             transport.close()
 
     def address(self, uuid: str) -> str:
@@ -48,10 +48,10 @@ class Hosts:
         """What carries calls to a host."""
         address = self.address(uuid)
         with self._lock:
-            found = self._transports.get(address)
-            if found is None:
-                found = self._transports[address] = self._connect(address)
-        return found
+            transport = self._transports.get(address)
+            if transport is None:
+                transport = self._transports[address] = self._connect(address)
+        return transport
 
     def close(self) -> None:
         """Close all transports."""
@@ -61,14 +61,14 @@ class Hosts:
             transport.close()
 
 
-class _Made:
+class _CompletedCall:
     """A call that was made at once; its outcome is told when its turn comes."""
 
-    def __init__(self, make: Callable[[], Content]) -> None:
+    def __init__(self, make_call: Callable[[], Content]) -> None:
         self._reply: Content | None = None
         self._error: AsterismError | None = None
         try:
-            self._reply = make()
+            self._reply = make_call()
         except AsterismError as error:
             self._error = error
 
@@ -81,13 +81,13 @@ class _Made:
         """It is over."""
 
 
-class Fanout:
+class Dispatcher:
     """Asks the hosts of a space.
 
     Parameters
     ----------
-    hosts : Hosts
-    on_round : callable
+    pool : Hosts
+    on_dispatch : callable
         Told what hosts are asked, each time.
 
     Notes
@@ -95,11 +95,11 @@ class Fanout:
     One answer that fails fails the request: a sample without a part's share is a wrong answer.
     """
 
-    def __init__(self, hosts: Hosts, on_round: Callable[[str], None] = lambda method: None) -> None:
-        self._hosts = hosts
-        self._on_round = on_round
+    def __init__(self, pool: StoragedPool, on_dispatch: Callable[[str], None] = lambda method: None) -> None:
+        self._pool = pool
+        self._on_dispatch = on_dispatch
 
-    def ask(self, name: str, space: Space, requests: Iterable[tuple[int, Frame]], call: Call) -> list[Frame]:
+    def dispatch(self, name: str, space: SpaceRoute, requests: Iterable[tuple[int, Frame]], call: CallContext) -> list[Frame]:
         """The replies to (host, request) pairs, in their order.
 
         Raises
@@ -108,52 +108,52 @@ class Fanout:
             The first one in the order of the requests, naming the host; any Stale goes before it.
         """
         method = STORE[name]
-        self._on_round(method.name)
-        asked = [(space.hosts[host], request) for host, request in requests]
-        begun: list[tuple[str, Pending]] = []
+        self._on_dispatch(method.name)
+        host_requests = [(space.hosts[host], request) for host, request in requests]
+        pending_calls: list[tuple[str, PendingCall]] = []
         replies: list[Frame] = []
-        failed: AsterismError | None = None
+        first_error: AsterismError | None = None
         try:
-            for uuid, request in asked[:-1]:
-                begun.append((uuid, self._start(method, uuid, request, call)))
+            for uuid, request in host_requests[:-1]:
+                pending_calls.append((uuid, self._start(method, uuid, request, call)))
             # This thread would only wait for the others: it makes the last call itself.
-            begun += [(uuid, _Made(partial(self._make, method, uuid, request, call))) for uuid, request in asked[-1:]]
-            while begun:
-                uuid, pending = begun.pop(0)
+            pending_calls += [(uuid, _CompletedCall(partial(self._make, method, uuid, request, call))) for uuid, request in host_requests[-1:]]
+            while pending_calls:
+                uuid, pending = pending_calls.pop(0)
                 try:
                     reply = pending.result()
                 except Stale:
                     raise
                 except AsterismError as error:
-                    failed = failed or self._named(error, uuid)
+                    first_error = first_error or self._with_host(error, uuid)
                     continue
                 if not isinstance(reply, Frame):
                     raise Internal(f"{method.name}: storaged {uuid} answered without a frame")
                 replies.append(reply)
         finally:
-            for _, pending in begun:
+            for _, pending in pending_calls:
                 pending.abandon()
-        if failed is not None:
-            raise failed
+        if first_error is not None:
+            raise first_error
         return replies
 
     def address(self, uuid: str) -> str:
         """Where a host is, in words; "" where metad has not said."""
         try:
-            return self._hosts.address(uuid)
+            return self._pool.address(uuid)
         except Unavailable:
             return ""
 
-    def _start(self, method: Method, uuid: str, request: Frame, call: Call) -> Pending:
+    def _start(self, method: Method, uuid: str, request: Frame, call: CallContext) -> PendingCall:
         try:
-            return self._hosts.transport(uuid).start(method, request, call.remaining())
+            return self._pool.transport(uuid).start(method, request, call.remaining())
         except AsterismError as error:
-            raise self._named(error, uuid) from error
+            raise self._with_host(error, uuid) from error
 
-    def _make(self, method: Method, uuid: str, request: Frame, call: Call) -> Content:
-        return self._hosts.transport(uuid).call(method, request, call.remaining())
+    def _make(self, method: Method, uuid: str, request: Frame, call: CallContext) -> Content:
+        return self._pool.transport(uuid).call(method, request, call.remaining())
 
-    def _named(self, error: AsterismError, uuid: str) -> AsterismError:
+    def _with_host(self, error: AsterismError, uuid: str) -> AsterismError:
         """The same error, saying whose it is."""
         if uuid in error.message:
             return error

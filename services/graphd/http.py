@@ -12,27 +12,27 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from asterism.client import Client
-from asterism.querying import bind, result_of
+from asterism.querying import bind_parameter, decode_result
 from asterism.transport import GrpcTransport
-from asterism.verification import Report, verify
+from asterism.verification import VerificationReport, verify
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import Busy
 from asterism_proto.v1 import graphd_pb2 as wire
-from daemonkit.calls import Call
-from graphd.statements.door import Statements
+from daemonkit.calls import CallContext
+from graphd.statements.door import QueryService
 from graphd.statements.grammar import MAX_LENGTH
 
-MOST_DRAWS = 1_000_000
-LONGEST_S = 600.0
-MOST_ROWS = 100_000
+MAX_DRAWS = 1_000_000
+MAX_TIMEOUT_S = 600.0
+MAX_ROWS = 100_000
 """Of a table over HTTP: more goes over gRPC, as arrays."""
 
 
-class _View(BaseModel):
+class _HttpModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class Problem(_View):
+class Problem(_HttpModel):
     """Why a request was refused."""
 
     error: str = Field(examples=["Busy"])
@@ -48,7 +48,7 @@ class Problem(_View):
     """Whether more of the text could make it right: it is cut short, not wrong."""
 
 
-class SelfTest(_View):
+class SelfTestRequest(_HttpModel):
     """Which version to hold against its weights, and how closely."""
 
     space: str = Field(examples=["shop"])
@@ -57,7 +57,7 @@ class SelfTest(_View):
     """A published version; none: the current one."""
     weights: list[str] | None = Field(default=None, examples=[["weight", "popular"]])
     """Names of the weights to look at, `weight` for the rows' own; none: all."""
-    draws: int = Field(default=100_000, ge=1000, le=MOST_DRAWS)
+    draws: int = Field(default=100_000, ge=1000, le=MAX_DRAWS)
     """Of each kind; the smallest bias that is seen falls with the square root."""
     alpha: float = Field(default=1e-3, gt=0, lt=1)
     """The chance of any false alarm in the whole report."""
@@ -67,21 +67,21 @@ class SelfTest(_View):
     """Runs of rows of equal mass per type."""
     seed: int | None = Field(default=None, ge=0, lt=1 << 64)
     """Repeats a run; none: a fresh one, which is reported."""
-    timeout_s: float = Field(default=60.0, gt=0, le=LONGEST_S)
+    timeout_s: float = Field(default=60.0, gt=0, le=MAX_TIMEOUT_S)
     """Seconds for all of it; `Deadline` past them."""
 
 
-class Verdict(_View):
+class SelfTestResult(_HttpModel):
     """How a version's draws stand against its weights."""
 
     passed: bool
     """Whether nothing was found wrong."""
     failures: list[str]
     """A sentence for everything that was."""
-    report: Report
+    report: VerificationReport
 
 
-class Query(_View):
+class StatementQuery(_HttpModel):
     """Statements to run."""
 
     statement: str = Field(max_length=MAX_LENGTH, examples=["SAMPLE 5 VERTICES ON item WHERE price > $least YIELD id, price"])
@@ -91,13 +91,13 @@ class Query(_View):
     space: str = Field(default="", examples=["shop"])
     """Where they begin; empty: they say so themselves (USE)."""
     language: Literal["ngql", "euler"] = "ngql"
-    rows: int = Field(default=1000, ge=0, le=MOST_ROWS)
+    rows: int = Field(default=1000, ge=0, le=MAX_ROWS)
     """That the answer has at most; `length` says how many there are."""
-    timeout_s: float = Field(default=30.0, gt=0, le=LONGEST_S)
+    timeout_s: float = Field(default=30.0, gt=0, le=MAX_TIMEOUT_S)
     """Seconds for all of it; `Deadline` past them."""
 
 
-class ColumnView(_View):
+class ColumnView(_HttpModel):
     """A column of a table."""
 
     name: str
@@ -105,7 +105,7 @@ class ColumnView(_View):
     """A dtype, text, bytes, list<int64> or list<float32>; vectors are lists."""
 
 
-class StageView(_View):
+class StageView(_HttpModel):
     """What one step took."""
 
     name: str
@@ -114,7 +114,7 @@ class StageView(_View):
     """That it gave; -1: it gives none."""
 
 
-class Answer(_View):
+class QueryResultView(_HttpModel):
     """The table of a statement."""
 
     columns: list[ColumnView]
@@ -137,10 +137,10 @@ class Answer(_View):
     took_s: float
 
 
-def querying(statements: Statements) -> APIRouter:
+def query_router(statements: QueryService) -> APIRouter:
     """``POST /query``: statements, by the same handler as over gRPC."""
     api = APIRouter(tags=["statements"])
-    refusals = {
+    error_responses = {
         400: "It is no statement, or asks for what can not be; `line`, `column`, `expected` and `incomplete` say where and how.",
         404: "It names a space, type, version, job or column that is not there.",
         409: "Something of that name is there; or nothing has been published yet.",
@@ -150,27 +150,27 @@ def querying(statements: Statements) -> APIRouter:
         504: "The time is up.",
     }
 
-    @api.post("/query", responses={status: {"model": Problem, "description": text} for status, text in refusals.items()})
-    def post_query(query: Annotated[Query, Body()]) -> Answer:
+    @api.post("/query", responses={status: {"model": Problem, "description": text} for status, text in error_responses.items()})
+    def post_query(query: Annotated[StatementQuery, Body()]) -> QueryResultView:
         """Run statements, and give the table of the last one."""
         head = wire.QueryRequest(statement=query.statement, space=query.space, language=query.language)
         arrays: dict[str, NDArray[Any]] = {}
         for name, value in query.parameters.items():
-            bind(name, value, head, arrays)
-        reply = statements.query(Frame(head, arrays), Call.within(query.timeout_s))
-        found = result_of(reply)
-        return Answer(
-            columns=[ColumnView(name=name, type=kind) for name, kind in zip(found.columns, found.types, strict=True)],
-            rows=[[_plain(cell) for cell in row] for row in found.rows(query.rows)],
-            length=len(found),
-            kind=found.kind,
-            space=found.space,
-            version=found.version,
-            seed=None if found.seed is None else str(found.seed),
-            token=found.token,
-            plan=found.plan,
-            stages=[StageView(name=stage.name, took_s=stage.took_s, rows=stage.rows) for stage in found.stages],
-            took_s=found.took_s,
+            bind_parameter(name, value, head, arrays)
+        reply = statements.query(Frame(head, arrays), CallContext.with_timeout(query.timeout_s))
+        result = decode_result(reply)
+        return QueryResultView(
+            columns=[ColumnView(name=name, type=kind) for name, kind in zip(result.columns, result.types, strict=True)],
+            rows=[[_plain(cell) for cell in row] for row in result.rows(query.rows)],
+            length=len(result),
+            kind=result.kind,
+            space=result.space,
+            version=result.version,
+            seed=None if result.seed is None else str(result.seed),
+            token=result.token,
+            plan=result.plan,
+            stages=[StageView(name=stage.name, took_s=stage.took_s, rows=stage.rows) for stage in result.stages],
+            took_s=result.took_s,
         )
 
     return api
@@ -181,11 +181,11 @@ def _plain(cell: Any) -> Any:
     if isinstance(cell, float):
         return cell if isfinite(cell) else None
     if isinstance(cell, list):
-        return [_plain(one) for one in cell]
+        return [_plain(item) for item in cell]
     return cell.hex() if isinstance(cell, bytes) else cell
 
 
-def router(address: Callable[[], str]) -> APIRouter:
+def verify_router(address: Callable[[], str]) -> APIRouter:
     """``POST /verify``.
 
     Parameters
@@ -194,8 +194,8 @@ def router(address: Callable[[], str]) -> APIRouter:
         Gives host:port of the gRPC door: what is verified is what a trainer gets there.
     """
     api = APIRouter(tags=["self-test"])
-    alone = threading.Lock()
-    refusals = {
+    verify_lock = threading.Lock()
+    error_responses = {
         404: "There is no such space, version or name of weights, or nothing to draw.",
         409: "Nothing has been published yet.",
         422: "A value is not of its type or out of its range.",
@@ -204,10 +204,10 @@ def router(address: Callable[[], str]) -> APIRouter:
         504: "The time is up.",
     }
 
-    @api.post("/verify", responses={status: {"model": Problem, "description": text} for status, text in refusals.items()})
-    def post_verify(test: Annotated[SelfTest, Body()]) -> Verdict:
+    @api.post("/verify", responses={status: {"model": Problem, "description": text} for status, text in error_responses.items()})
+    def post_verify(test: Annotated[SelfTestRequest, Body()]) -> SelfTestResult:
         """Draw nodes, edges and neighbors of every type, and compare with the weights that scans read and the sealed totals."""
-        if not alone.acquire(blocking=False):
+        if not verify_lock.acquire(blocking=False):
             raise Busy("a self-test is running; this door runs one at a time, try again when it is over")
         try:
             with Client(GrpcTransport(address()), timeout_s=min(test.timeout_s, 30.0)) as client:
@@ -224,7 +224,7 @@ def router(address: Callable[[], str]) -> APIRouter:
                     timeout_s=test.timeout_s,
                 )
         finally:
-            alone.release()
-        return Verdict(passed=report.passed, failures=report.failures, report=report)
+            verify_lock.release()
+        return SelfTestResult(passed=report.passed, failures=report.failures, report=report)
 
     return api

@@ -10,16 +10,16 @@ import numpy as np
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from graphd import layer, read, subgraph
-from graphd.sample import Ids, Sampling, Sections, Types
-from graphkit.bits import distinct
-from graphkit.numbering import Numbering, near_ends
+from graphd.sample import Ids, RequestContext, Sections, Types
+from graphkit.bits import is_known_distinct
+from graphkit.numbering import Relabeling, repeat_indices
 
-_MOST_GROUPS = (1 << 31) - 1
-_NOBODY = np.zeros(0, np.int64)
+_MAX_GROUPS = (1 << 31) - 1
+_NO_IDS = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Members:
+class SubgraphNodes:
     """The nodes of one type, by number."""
 
     ids: Ids
@@ -27,109 +27,109 @@ class Members:
     """int32[n], ascending; None where all are of one."""
 
 
-def induced(
-    sampling: Sampling, what: read.Adjacent, nodes: Ids, node_type: int, types: Types | None, indptr: Ids | None
+def induced_subgraph(
+    context: RequestContext, edge_params: read.EdgeReadParams, nodes: Ids, node_type: int, types: Types | None, indptr: Ids | None
 ) -> tuple[Sections, frozenset[str]]:
     """All edges among nodes, or within each group of them: sections as InducedSubgraphReply has them, and which of them the request tells."""
     groups = None if indptr is None else _groups(indptr, len(nodes))
-    alone = _only(node_type, types)
-    if alone >= 0 and groups is None and distinct(nodes):  # the number of each is its place
-        members = {type_id: Members(ids=_NOBODY, groups=None) for type_id in range(len(sampling.space.schema.node_types))}
-        members[alone] = Members(ids=nodes, groups=None)
-        return _told(members) | among(sampling, what, members), frozenset(f"nodes.{type_id}" for type_id in members)
-    kinds = read.node_kinds(sampling, nodes, node_type, types)
-    seeds, members = np.full(len(nodes), -1, np.int32), {}
-    with Numbering.several(len(sampling.space.schema.node_types)) as numbering:
-        for type_id, numbers in enumerate(numbering):
-            mine = np.flatnonzero(kinds == type_id)
-            if mine.size:
-                seeds[mine] = numbers.assign(nodes[mine], None if groups is None else groups[mine])
-            members[type_id] = Members(ids=numbers.ids.copy(), groups=None if groups is None else numbers.trees.copy())
-    return {"seeds": seeds, **_told(members), **among(sampling, what, members)}, frozenset()
+    single_type = _single_type(node_type, types)
+    if single_type >= 0 and groups is None and is_known_distinct(nodes):  # the number of each is its place
+        nodes_by_type = {type_id: SubgraphNodes(ids=_NO_IDS, groups=None) for type_id in range(len(context.space.schema.node_types))}
+        nodes_by_type[single_type] = SubgraphNodes(ids=nodes, groups=None)
+        return _node_sections(nodes_by_type) | edges_among(context, edge_params, nodes_by_type), frozenset(f"nodes.{type_id}" for type_id in nodes_by_type)
+    resolved_types = read.resolve_node_types(context, nodes, node_type, types)
+    seeds, nodes_by_type = np.full(len(nodes), -1, np.int32), {}
+    with Relabeling.pooled(len(context.space.schema.node_types)) as relabelings:
+        for type_id, relabeling in enumerate(relabelings):
+            rows = np.flatnonzero(resolved_types == type_id)
+            if rows.size:
+                seeds[rows] = relabeling.assign(nodes[rows], None if groups is None else groups[rows])
+            nodes_by_type[type_id] = SubgraphNodes(ids=relabeling.ids.copy(), groups=None if groups is None else relabeling.trees.copy())
+    return {"seeds": seeds, **_node_sections(nodes_by_type), **edges_among(context, edge_params, nodes_by_type)}, frozenset()
 
 
-def _only(node_type: int, types: Types | None) -> int:
+def _single_type(node_type: int, types: Types | None) -> int:
     """The type of all nodes, -1 where they are of several, or it is not said."""
     if node_type >= 0 or types is None or not len(types):
         return node_type
     return int(types[0]) if bool((types == types[0]).all()) else -1
 
 
-def ego(sampling: Sampling, how: subgraph.Subgraph, what: read.Adjacent, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+def ego_subgraphs(context: RequestContext, params: subgraph.SubgraphParams, edge_params: read.EdgeReadParams, nodes: Ids, node_type: int, types: Types | None) -> Sections:
     """All edges among nodes that are sampled around seeds: sections as SampleEgoSubgraphsReply has them.
 
     Notes
     -----
     Where every seed has a component of its own, a component's nodes are side by side, its root first.
     """
-    kinds = read.node_kinds(sampling, nodes, node_type, types)
-    grown = subgraph.subgraph(sampling, how, nodes, -1, kinds)
-    seeds, members = grown["seeds"].copy(), {}
-    for type_id in range(len(sampling.space.schema.node_types)):
-        ids = grown[f"nodes.{type_id}"]
-        if not how.disjoint:
-            members[type_id] = Members(ids=ids, groups=None)
+    resolved_types = read.resolve_node_types(context, nodes, node_type, types)
+    sample = subgraph.sample_subgraph(context, params, nodes, -1, resolved_types)
+    seeds, nodes_by_type = sample["seeds"].copy(), {}
+    for type_id in range(len(context.space.schema.node_types)):
+        ids = sample[f"nodes.{type_id}"]
+        if not params.disjoint:
+            nodes_by_type[type_id] = SubgraphNodes(ids=ids, groups=None)
             continue
         # Roots were numbered before all others, so that in their tree they stay the first.
-        trees = grown[f"trees.{type_id}"]
+        trees = sample[f"trees.{type_id}"]
         order = np.argsort(trees, kind="stable")
-        number = np.empty(len(order), np.int32)
-        number[order] = np.arange(len(order), dtype=np.int32)
-        mine = np.flatnonzero((kinds == type_id) & (seeds >= 0))
-        seeds[mine] = number[grown["seeds"][mine]]
-        members[type_id] = Members(ids=ids[order], groups=trees[order])
-    return {"seeds": seeds, **_told(members), **among(sampling, what, members)}
+        new_indices = np.empty(len(order), np.int32)
+        new_indices[order] = np.arange(len(order), dtype=np.int32)
+        rows = np.flatnonzero((resolved_types == type_id) & (seeds >= 0))
+        seeds[rows] = new_indices[sample["seeds"][rows]]
+        nodes_by_type[type_id] = SubgraphNodes(ids=ids[order], groups=trees[order])
+    return {"seeds": seeds, **_node_sections(nodes_by_type), **edges_among(context, edge_params, nodes_by_type)}
 
 
-def _told(members: Mapping[int, Members]) -> Sections:
+def _node_sections(nodes_by_type: Mapping[int, SubgraphNodes]) -> Sections:
     """Nodes, and the groups that they are of."""
-    out: Sections = {"node_counts": np.array([[len(some.ids)] for some in members.values()], np.int64).reshape(-1, 1)}
-    for type_id, some in members.items():
-        out[f"nodes.{type_id}"] = some.ids
-        if some.groups is not None:
-            out[f"trees.{type_id}"] = some.groups
+    out: Sections = {"node_counts": np.array([[len(type_nodes.ids)] for type_nodes in nodes_by_type.values()], np.int64).reshape(-1, 1)}
+    for type_id, type_nodes in nodes_by_type.items():
+        out[f"nodes.{type_id}"] = type_nodes.ids
+        if type_nodes.groups is not None:
+            out[f"trees.{type_id}"] = type_nodes.groups
     return out
 
 
-def among(sampling: Sampling, what: read.Adjacent, members: Mapping[int, Members]) -> Sections:
+def edges_among(context: RequestContext, edge_params: read.EdgeReadParams, nodes_by_type: Mapping[int, SubgraphNodes]) -> Sections:
     """All edges among nodes that have numbers: "counts.e" and "ends.e", or "rows.e" and "cols.e", "weights.e" and "eids.e" of each edge type
     e, and edge_counts."""
-    schema = sampling.space.schema
+    schema = context.space.schema
     ends = {}
-    for edge_type in what.edge_types:
+    for edge_type in edge_params.edge_types:
         edge = schema.edge_types[edge_type]
         src, dst = schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)
-        ends[edge_type] = (src, dst) if what.direction == pb.OUT else (dst, src)
-    near, far = (_Listed.of(members, {pair[side] for pair in ends.values()}) for side in (0, 1))
-    groups = None if near.groups is None or far.groups is None else (near.groups, far.groups)
-    sizes, found = layer.between(sampling, what, near.ids, near.type_id, near.types, far.ids, far.types, groups)
-    layer.check_between(found, len(near.ids), len(far.ids))
-    out: Sections = {"edge_counts": np.zeros((len(what.edge_types), 1), np.int64)}
-    rows = None if len(ends) == 1 else np.repeat(np.arange(len(near.ids)), sizes)
-    for at, (edge_type, (here, there)) in enumerate(ends.items()):
-        first, nodes = near.first[here], len(members[here].ids)
-        mine: slice | Ids = slice(None)
+        ends[edge_type] = (src, dst) if edge_params.direction == pb.OUT else (dst, src)
+    local, remote = (_ConcatenatedNodes.concatenate(nodes_by_type, {pair[side] for pair in ends.values()}) for side in (0, 1))
+    groups = None if local.groups is None or remote.groups is None else (local.groups, remote.groups)
+    sizes, edges = layer.edges_between(context, edge_params, local.ids, local.type_id, local.types, remote.ids, remote.types, groups)
+    layer.check_edges_size(edges, len(local.ids), len(remote.ids))
+    out: Sections = {"edge_counts": np.zeros((len(edge_params.edge_types), 1), np.int64)}
+    rows = None if len(ends) == 1 else np.repeat(np.arange(len(local.ids)), sizes)
+    for edge_type_index, (edge_type, (local_type, remote_type)) in enumerate(ends.items()):
+        local_offset, node_count = local.offsets[local_type], len(nodes_by_type[local_type].ids)
+        selected: slice | Ids = slice(None)
         if rows is not None:
-            mine = np.flatnonzero(found["types"] == edge_type)
-            sizes = np.bincount(rows[mine] - first, minlength=nodes).astype(np.int32)
-        others = _numbered(found["cols"][mine], far.first[there])
-        if len(others) < nodes:
-            listed = near_ends(sizes, 0, len(others)), others
-            out[f"rows.{edge_type}"], out[f"cols.{edge_type}"] = listed if what.direction == pb.OUT else listed[::-1]
+            selected = np.flatnonzero(edges["types"] == edge_type)
+            sizes = np.bincount(rows[selected] - local_offset, minlength=node_count).astype(np.int32)
+        remote_indices = _indices_in_type(edges["cols"][selected], remote.offsets[remote_type])
+        if len(remote_indices) < node_count:
+            endpoints = repeat_indices(sizes, 0, len(remote_indices)), remote_indices
+            out[f"rows.{edge_type}"], out[f"cols.{edge_type}"] = endpoints if edge_params.direction == pb.OUT else endpoints[::-1]
         else:
-            out[f"counts.{edge_type}"], out[f"ends.{edge_type}"] = sizes, others
-        out |= {f"{name}.{edge_type}": found[name][mine] for name in ("weights", "eids") if name in found}
-        out["edge_counts"][at, 0] = len(others)
+            out[f"counts.{edge_type}"], out[f"ends.{edge_type}"] = sizes, remote_indices
+        out |= {f"{name}.{edge_type}": edges[name][selected] for name in ("weights", "eids") if name in edges}
+        out["edge_counts"][edge_type_index, 0] = len(remote_indices)
     return out
 
 
-def _numbered(places: Types, first: int) -> Types:
+def _indices_in_type(positions: Types, offset: int) -> Types:
     """The numbers of nodes within their type, by their places among those of all types."""
-    return places - np.int32(first) if first else places
+    return positions - np.int32(offset) if offset else positions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Listed:
+class _ConcatenatedNodes:
     """The nodes of some types, one type after another."""
 
     ids: Ids
@@ -138,32 +138,32 @@ class _Listed:
     types: Types | None
     """Of each, where they are of several."""
     groups: Types | None
-    first: Mapping[int, int]
+    offsets: Mapping[int, int]
     """The place of number 0 of each type."""
 
     @classmethod
-    def of(cls, members: Mapping[int, Members], types: set[int]) -> _Listed:
+    def concatenate(cls, nodes_by_type: Mapping[int, SubgraphNodes], types: set[int]) -> _ConcatenatedNodes:
         """Those of these types."""
         if len(types) == 1:
             (type_id,) = types
-            own = members[type_id]
-            return cls(ids=own.ids, type_id=type_id, types=None, groups=own.groups, first={type_id: 0})
-        listed = sorted(types)
-        sizes = [len(members[type_id].ids) for type_id in listed]
-        groups = [members[type_id].groups for type_id in listed]
+            type_nodes = nodes_by_type[type_id]
+            return cls(ids=type_nodes.ids, type_id=type_id, types=None, groups=type_nodes.groups, offsets={type_id: 0})
+        type_ids = sorted(types)
+        sizes = [len(nodes_by_type[type_id].ids) for type_id in type_ids]
+        groups = [nodes_by_type[type_id].groups for type_id in type_ids]
         return cls(
-            ids=np.concatenate([members[type_id].ids for type_id in listed]),
+            ids=np.concatenate([nodes_by_type[type_id].ids for type_id in type_ids]),
             type_id=-1,
-            types=np.repeat(np.array(listed, np.int32), sizes),
-            groups=None if any(some is None for some in groups) else np.concatenate([some for some in groups if some is not None]),
-            first=dict(zip(listed, np.cumsum([0, *sizes]).tolist(), strict=False)),
+            types=np.repeat(np.array(type_ids, np.int32), sizes),
+            groups=None if any(group is None for group in groups) else np.concatenate([group for group in groups if group is not None]),
+            offsets=dict(zip(type_ids, np.cumsum([0, *sizes]).tolist(), strict=False)),
         )
 
 
-def _groups(indptr: Ids, nodes: int) -> Types:
+def _groups(indptr: Ids, node_count: int) -> Types:
     """The group of each node."""
-    if not indptr.size or indptr[0] != 0 or indptr[-1] != nodes or bool((np.diff(indptr) < 0).any()):
-        raise InvalidRequest(f"indptr of {len(indptr)} entries for {nodes} nodes: it must rise from 0 to {nodes}")
-    if len(indptr) - 1 > _MOST_GROUPS:
-        raise InvalidRequest(f"{len(indptr) - 1} groups: at most {_MOST_GROUPS} in one call")
+    if not indptr.size or indptr[0] != 0 or indptr[-1] != node_count or bool((np.diff(indptr) < 0).any()):
+        raise InvalidRequest(f"indptr of {len(indptr)} entries for {node_count} nodes: it must rise from 0 to {node_count}")
+    if len(indptr) - 1 > _MAX_GROUPS:
+        raise InvalidRequest(f"{len(indptr) - 1} groups: at most {_MAX_GROUPS} in one call")
     return np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))

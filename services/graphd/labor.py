@@ -17,32 +17,32 @@ from asterism_proto.errors import Internal
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
 from graphd import subgraph
-from graphd.sample import Ids, Sampling, Sections, Types
-from graphd.spread import Replies, Spread
+from graphd.sample import Ids, RequestContext, Sections, Types
+from graphd.spread import Replies, HopDispatch
 from graphkit import labor
-from graphkit.growth import Front, Met, Reach
-from graphkit.jit import settled
-from graphkit.numbering import numbered
+from graphkit.growth import Frontier, Neighbors, HopFanout
+from graphkit.jit import as_kernel_array
+from graphkit.numbering import relabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Labor:
+class LaborParams:
     """What is grown, and how its edges are kept."""
 
-    reach: tuple[Reach, ...]
+    fanouts: tuple[HopFanout, ...]
     uniform: bool
     direction: pb.Direction
     seed: int
-    importance: int
+    importance_steps: int
     """Steps; -1: until they change little."""
     layer_dependency: bool
     """Whether all hops have the same variates."""
-    every: bool
+    expand_all_hops: bool
     want_edge_ids: bool
     want_weights: bool
 
 
-def grown(sampling: Sampling, how: Labor, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+def sample_labor(context: RequestContext, params: LaborParams, nodes: Ids, node_type: int, types: Types | None) -> Sections:
     """Grow a subgraph from seeds: sections as SampleLaborReply has them.
 
     Notes
@@ -50,89 +50,89 @@ def grown(sampling: Sampling, how: Labor, nodes: Ids, node_type: int, types: Typ
     The variate of a node is keyed by (hop, its type, its id), with ``layer_dependency`` by type and id alone. A node's importance is
     that of all nodes of a hop, along one edge type.
     """
-    kept = subgraph.Subgraph(
-        reach=how.reach,
+    subgraph_params = subgraph.SubgraphParams(
+        fanouts=params.fanouts,
         replace=False,
-        uniform=how.uniform,
-        direction=how.direction,
-        seed=how.seed,
+        uniform=params.uniform,
+        direction=params.direction,
+        seed=params.seed,
         disjoint=False,
-        every=how.every,
-        want_edge_ids=how.want_edge_ids,
-        want_weights=how.want_weights,
-        variates=store.Variates(layer_dependency=how.layer_dependency, importance=how.importance),
+        expand_all_hops=params.expand_all_hops,
+        want_edge_ids=params.want_edge_ids,
+        want_weights=params.want_weights,
+        variates=store.Variates(layer_dependency=params.layer_dependency, importance=params.importance_steps),
     )
-    return subgraph.subgraph(sampling, kept, nodes, node_type, types, partial(_Stepping, how.importance) if how.importance else None)
+    return subgraph.sample_subgraph(context, subgraph_params, nodes, node_type, types, partial(_ImportanceExpander, params.importance_steps) if params.importance_steps else None)
 
 
-class _Stepping:
+class _ImportanceExpander:
     """Expands nodes with importance steps, by asking whoever owns them."""
 
-    def __init__(self, steps: int, sampling: Sampling, how: subgraph.Subgraph) -> None:
-        self._steps, self._sampling, self._how = steps, sampling, how
+    def __init__(self, steps: int, context: RequestContext, params: subgraph.SubgraphParams) -> None:
+        self._steps, self._context, self._params = steps, context, params
 
-    def __call__(self, hop: int, along: Sequence[Reach], fronts: Mapping[int, Front]) -> Sequence[Met]:
-        spread = Spread(self._sampling.space, fronts)
-        return [self._met(hop, reach, spread) for reach in along]
+    def __call__(self, hop: int, fanouts: Sequence[HopFanout], frontiers: Mapping[int, Frontier]) -> Sequence[Neighbors]:
+        dispatch = HopDispatch(self._context.space, frontiers)
+        return [self._expand(hop, fanout, dispatch) for fanout in fanouts]
 
-    def _met(self, hop: int, reach: Reach, spread: Spread) -> Met:
-        shared = _Shared(self._sampling, self._how, reach.counts[hop], reach, spread)
-        importances = labor.importances_of(self._steps, shared.raised)
-        replies = spread.ask(
-            self._sampling,
+    def _expand(self, hop: int, fanout: HopFanout, dispatch: HopDispatch) -> Neighbors:
+        shared_neighbors = _SharedNeighbors(self._context, self._params, fanout.counts[hop], fanout, dispatch)
+        importances = labor.solve_importances(self._steps, shared_neighbors.raise_levels)
+        replies = dispatch.dispatch(
+            self._context,
             "expand",
-            [reach],
-            lambda along: subgraph.expand_head(self._sampling, self._how, hop, along),
-            lambda host, _: shared.of(host, importances),
+            [fanout],
+            lambda fanouts: subgraph.build_expand_request(self._context, self._params, hop, fanouts),
+            lambda host, _: shared_neighbors.host_sections(host, importances),
         )
-        return spread.merged(reach, replies)
+        return dispatch.merge_neighbors(fanout, replies)
 
 
-class _Shared:
+class _SharedNeighbors:
     """The neighbors that the nodes of several hosts share along one edge type, and what they are worth to them."""
 
-    def __init__(self, sampling: Sampling, how: subgraph.Subgraph, count: int, reach: Reach, spread: Spread) -> None:
-        self._sampling, self._how, self._count, self._reach, self._spread = sampling, how, count, reach, spread
-        self._numbers: dict[int, NDArray[np.int32]] = {}
+    def __init__(self, context: RequestContext, params: subgraph.SubgraphParams, count: int, fanout: HopFanout, dispatch: HopDispatch) -> None:
+        self._context, self._params, self._count, self._fanout, self._hop_dispatch = context, params, count, fanout, dispatch
+        self._indices: dict[int, NDArray[np.int32]] = {}
         """Of the neighbors that each host told of."""
         self._levels: dict[int, NDArray[np.float64]] = {}
         self._nodes = 0
 
-    def raised(self, importances: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def raise_levels(self, importances: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """A step of all hosts, as `graphkit.labor.importances_of` asks for it."""
-        replies = self._spread.ask(
-            self._sampling,
+        replies = self._hop_dispatch.dispatch(
+            self._context,
             "raise_importances",
-            [self._reach],
-            lambda along: store.RaiseImportancesRequest(
-                at=self._sampling.at(),
-                along=[store.Along(edge_type=reach.edge_type, count=self._count) for reach in along],
-                uniform=self._how.uniform,
-                direction=self._how.direction,
-                weight=self._sampling.weights,
+            [self._fanout],
+            lambda fanouts: store.RaiseImportancesRequest(
+                at=self._context.version_ref(),
+                along=[store.Along(edge_type=reach.edge_type, count=self._count) for reach in fanouts],
+                uniform=self._params.uniform,
+                direction=self._params.direction,
+                weight=self._context.weight_name,
             ),
-            lambda host, _: {} if importances is None else self.of(host, importances),
+            lambda host, _: {} if importances is None else self.host_sections(host, importances),
         )
         if importances is None:
-            self._number(replies)
+            self._index_neighbors(replies)
         largest = np.zeros(self._nodes, np.float64)
         for host, reply in replies.items():
-            self._levels[host] = reply.array(f"levels.{self._reach.edge_type}", "float64")
-            asked = settled(reply.array(f"largest.{self._reach.edge_type}", "float64"))
-            if len(asked) != len(self._numbers[host]):
-                raise Internal(f"a storaged told of {len(asked)} neighbors after {len(self._numbers[host])}, of the same nodes")
-            labor.raise_to(self._numbers[host], asked, largest)
+            self._levels[host] = reply.array(f"levels.{self._fanout.edge_type}", "float64")
+            host_largest = as_kernel_array(reply.array(f"largest.{self._fanout.edge_type}", "float64"))
+            if len(host_largest) != len(self._indices[host]):
+                raise Internal(f"a storaged told of {len(host_largest)} neighbors after {len(self._indices[host])}, of the same nodes")
+            labor.scatter_max(self._indices[host], host_largest, largest)
         return largest
 
-    def _number(self, replies: Replies) -> None:
+    def _index_neighbors(self, replies: Replies) -> None:
         """Number the neighbors that hosts tell of, each once."""
-        told = [reply.array(f"neighbors.{self._reach.edge_type}", "int64") for reply in replies.values()]
-        numbers, nodes = numbered(np.concatenate(told))
-        ends = np.cumsum([0, *map(len, told)])
-        self._numbers = {host: settled(numbers[ends[i] : ends[i + 1]]) for i, host in enumerate(replies)}
+        neighbor_lists = [reply.array(f"neighbors.{self._fanout.edge_type}", "int64") for reply in replies.values()]
+        indices, nodes = relabel(np.concatenate(neighbor_lists))
+        ends = np.cumsum([0, *map(len, neighbor_lists)])
+        self._indices = {host: as_kernel_array(indices[ends[i] : ends[i + 1]]) for i, host in enumerate(replies)}
         self._nodes = len(nodes)
 
-    def of(self, host: int, importances: NDArray[np.float64]) -> Sections:
+    def host_sections(self, host: int, importances: NDArray[np.float64]) -> Sections:
         """What a host is told of the steps before."""
-        edge_type = self._reach.edge_type
-        return {f"levels.{edge_type}": self._levels[host], f"importances.{edge_type}": importances[self._numbers[host]]}
+        edge_type = self._fanout.edge_type
+        return {f"levels.{edge_type}": self._levels[host], f"importances.{edge_type}": importances[self._indices[host]]}

@@ -14,12 +14,12 @@ from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import metad_pb2 as meta
-from daemonkit.calls import Call
-from graphd.route import Routes, Space, Version
-from graphd.totals import OWN_WEIGHTS, Total, Totals
+from daemonkit.calls import CallContext
+from graphd.route import Routes, SpaceRoute, ServedVersion
+from graphd.totals import OWN_WEIGHTS, PartitionStats, VersionTotals
 
 
-class News:
+class RoutingTable:
     """The newest routes. Snapshots are immutable and swapped whole; a request keeps the one that it began with.
 
     Parameters
@@ -32,7 +32,7 @@ class News:
         self._limits = wire.RequestLimits(rows=limits.rows, memory_bytes=limits.memory, steps=limits.steps)
         self._changed = threading.Condition()
         self._routes = Routes()
-        self._told: meta.PollReply | None = None
+        self._reply: meta.PollReply | None = None
 
     @property
     def routes(self) -> Routes:
@@ -42,71 +42,71 @@ class News:
     @property
     def revision(self) -> int:
         """Metad's, of its last reply; 0 before the first one."""
-        return self._told.revision if self._told is not None else 0
+        return self._reply.revision if self._reply is not None else 0
 
     @property
-    def heard(self) -> bool:
+    def has_reply(self) -> bool:
         """Whether metad has told anything yet."""
-        return self._told is not None
+        return self._reply is not None
 
-    def apply(self, reply: meta.PollReply) -> Routes:
+    def apply_reply(self, reply: meta.PollReply) -> Routes:
         """Take over a poll's reply; versions that were known already keep their records, with the shares made from them."""
         with self._changed:
-            self._routes = routes_of(reply, self._routes)
-            self._told = reply
+            self._routes = build_routes(reply, self._routes)
+            self._reply = reply
             self._changed.notify_all()
             return self._routes
 
-    def wait_for(self, wanted: Callable[[Routes], bool], timeout_s: float) -> bool:
+    def wait_for(self, predicate: Callable[[Routes], bool], timeout_s: float) -> bool:
         """Wait until the newest snapshot is as wanted; False where it is not by then."""
         with self._changed:
-            return self._changed.wait_for(lambda: wanted(self._routes), timeout_s)
+            return self._changed.wait_for(lambda: predicate(self._routes), timeout_s)
 
-    def get_routes(self, request: Frame, call: Call) -> Frame:
+    def get_routes(self, request: Frame, call: CallContext) -> Frame:
         """What metad told last, for who asks storageds itself: a handler of the Graph service."""
-        told = self._told
-        if told is None:
+        reply = self._reply
+        if reply is None:
             raise NotReady("metad has not answered this graphd yet; ask again")
-        known = request.head.known_revision == told.revision  # type: ignore[attr-defined]  # the method's own head
-        return Frame(wire.GetRoutesReply(revision=told.revision, told=None if known else told, limits=self._limits))
+        is_unchanged = request.head.known_revision == reply.revision  # type: ignore[attr-defined]  # the method's own head
+        return Frame(wire.GetRoutesReply(revision=reply.revision, told=None if is_unchanged else reply, limits=self._limits))
 
-    def versions(self) -> list[tuple[int, int]]:
+    def newest_versions(self) -> list[tuple[int, int]]:
         """(space id, newest version) of every space that has one: what this graphd has seen."""
-        return [(space.space_id, space.current) for space in self._routes.spaces.values() if space.current]
+        return [(space.space_id, space.current_version) for space in self._routes.spaces.values() if space.current_version]
 
 
-def routes_of(reply: meta.PollReply, before: Routes) -> Routes:
+def build_routes(reply: meta.PollReply, previous: Routes) -> Routes:
     """A snapshot of routes out of metad's words."""
-    known = {(space.space_id, number): version for space in before.spaces.values() for number, version in space.versions.items()}
+    known_versions = {(space.space_id, number): version for space in previous.spaces.values() for number, version in space.versions.items()}
     return Routes(
         revision=reply.revision,
-        spaces={route.space.name: _space(route, known) for route in reply.spaces},
+        spaces={route.space.name: _build_space(route, known_versions) for route in reply.spaces},
         addresses={host.uuid: host.address for host in reply.storaged},
     )
 
 
-def _space(route: meta.SpaceRoute, known: Mapping[tuple[int, int], Version]) -> Space:
-    preferred = [part.hosts[0] if part.hosts else "" for part in route.space.parts]
-    hosts = tuple(sorted(set(preferred)))
+def _build_space(route: meta.SpaceRoute, known_versions: Mapping[tuple[int, int], ServedVersion]) -> SpaceRoute:
+    preferred_hosts = [part.hosts[0] if part.hosts else "" for part in route.space.parts]
+    hosts = tuple(sorted(set(preferred_hosts)))
     versions = {}
     for manifest in route.versions:
-        kept = known.get((route.space.space_id, manifest.version))
-        versions[manifest.version] = kept if kept is not None and kept.digest == manifest.digest else _version(manifest, len(preferred))
-    return Space(
+        known_version = known_versions.get((route.space.space_id, manifest.version))
+        versions[manifest.version] = known_version if known_version is not None and known_version.digest == manifest.digest else _build_version(manifest, len(preferred_hosts))
+    return SpaceRoute(
         space_id=route.space.space_id,
         name=route.space.name,
         schema=Schema.from_proto(route.space.schema),
         hosts=hosts,
-        host_of_part=np.array([hosts.index(uuid) for uuid in preferred], np.int32),
+        host_of_part=np.array([hosts.index(uuid) for uuid in preferred_hosts], np.int32),
         versions=versions,
-        current=max(versions, default=0),
+        current_version=max(versions, default=0),
     )
 
 
-def _version(manifest: pb.Manifest, parts: int) -> Version:
-    by_share: dict[tuple[int, int, int], Total] = {}
-    named: dict[str, dict[tuple[int, int, int], Total]] = {}
+def _build_version(manifest: pb.Manifest, parts: int) -> ServedVersion:
+    part_totals: dict[tuple[int, int, int], PartitionStats] = {}
+    by_weight_name: dict[str, dict[tuple[int, int, int], PartitionStats]] = {}
     for total in manifest.totals:
-        of = by_share if total.weight_name in OWN_WEIGHTS else named.setdefault(total.weight_name, {})
-        of[int(total.element), total.type_id, total.part] = Total(count=total.count, positive=total.positive, weight=total.weight)
-    return Version(version=manifest.version, digest=manifest.digest, totals=Totals(parts=parts, by_share=by_share, named=named))
+        entries = part_totals if total.weight_name in OWN_WEIGHTS else by_weight_name.setdefault(total.weight_name, {})
+        entries[int(total.element), total.type_id, total.part] = PartitionStats(count=total.count, positive=total.positive, weight=total.weight)
+    return ServedVersion(version=manifest.version, digest=manifest.digest, totals=VersionTotals(parts=parts, part_totals=part_totals, by_weight_name=by_weight_name))

@@ -23,20 +23,20 @@ from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from asterism_proto.v1 import storaged_pb2 as store
-from daemonkit.calls import Call, Transport
-from graphd.commits import Committing
+from daemonkit.calls import CallContext, Transport
+from graphd.commits import LoadCommitter
 
 logger = logging.getLogger(__name__)
 
 Sections = Mapping[str, NDArray[Any]]
 
-GROUP_BYTES = 32 << 20
+MAX_BATCH_BYTES = 32 << 20
 """Of the arrays of one group; a larger write goes by itself."""
-GROUP_WRITES = 4096
+MAX_BATCH_WRITES = 4096
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Single:
+class SmallWrite:
     """One caller's rows of one type, and what became of them."""
 
     kind: int
@@ -44,13 +44,13 @@ class Single:
     type_id: int
     rows: int
     sections: Sections
-    call: Call
-    base: int = 0
+    call: CallContext
+    first_edge_id: int = 0
     """The id of its first edge."""
-    commit: int = 0
+    commit_number: int = 0
     """Its place in the order of writes, once it is durable."""
     error: AsterismError | None = None
-    over: threading.Event = field(default_factory=threading.Event)
+    done: threading.Event = field(default_factory=threading.Event)
 
     @property
     def size(self) -> int:
@@ -59,40 +59,40 @@ class Single:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class WriteChunk:
     """Singles of one kind and type that follow each other, as one chunk."""
 
     kind: int
     type_id: int
     rows: int
     sections: Sections
-    members: tuple[Single, ...]
+    writes: tuple[SmallWrite, ...]
 
 
-class Uncertain(Deadline):
+class CommitUncertain(Deadline):
     """Nobody answered the commit: it may be written or not."""
 
 
-Carry = Callable[[str, Sequence[Single], Call], None]
+CommitBatch = Callable[[str, Sequence[SmallWrite], CallContext], None]
 """(space, group, call): makes the group durable and gives every member its base and commit, or raises."""
 
 
-class Groups:
+class WriteBatcher:
     """Puts single writes of a space together: whoever finds nobody at work carries out what has gathered.
 
     Parameters
     ----------
-    carry : callable
+    commit_batch : callable
         Carries a group out.
     """
 
-    def __init__(self, carry: Carry) -> None:
-        self._carry = carry
+    def __init__(self, commit_batch: CommitBatch) -> None:
+        self._commit_batch = commit_batch
         self._lock = threading.Lock()
-        self._waiting: dict[str, list[Single]] = {}
+        self._waiting: dict[str, list[SmallWrite]] = {}
         """Of each space that somebody is at work for."""
 
-    def write(self, space: str, single: Single) -> None:
+    def write(self, space: str, small_write: SmallWrite) -> None:
         """Have a write carried out with others; back once it is durable.
 
         Raises
@@ -101,94 +101,94 @@ class Groups:
             Of this write; the other members of its group are no concern of its.
         """
         with self._lock:
-            waiting = self._waiting.get(space)
-            if waiting is not None:
-                waiting.append(single)
+            queue = self._waiting.get(space)
+            if queue is not None:
+                queue.append(small_write)
             else:
-                self._waiting[space] = [single]
-        if waiting is None:
-            self._work(space, until=single)
-        self._wait(space, single)
-        if single.error is not None:
-            raise single.error
+                self._waiting[space] = [small_write]
+        if queue is None:
+            self._run_batches(space, until=small_write)
+        self._wait(space, small_write)
+        if small_write.error is not None:
+            raise small_write.error
 
-    def _wait(self, space: str, single: Single) -> None:
-        while not single.over.wait(max(0.0, single.call.deadline - time.monotonic())):
+    def _wait(self, space: str, small_write: SmallWrite) -> None:
+        while not small_write.done.wait(max(0.0, small_write.call.deadline - time.monotonic())):
             with self._lock:
-                waiting = self._waiting.get(space, [])
-                if single in waiting:
-                    waiting.remove(single)
-                    single.error = Deadline("the call's time is up before its turn came; nothing was written")
+                queue = self._waiting.get(space, [])
+                if small_write in queue:
+                    queue.remove(small_write)
+                    small_write.error = Deadline("the call's time is up before its turn came; nothing was written")
                 else:
-                    single.error = Deadline("the call's time is up while it was being written; it may have been written all the same")
+                    small_write.error = Deadline("the call's time is up while it was being written; it may have been written all the same")
             return
 
-    def _work(self, space: str, *, until: Single) -> None:
+    def _run_batches(self, space: str, *, until: SmallWrite) -> None:
         """Carry out group after group; once ``until`` is over, another thread goes on with the rest."""
         while True:
             with self._lock:
-                group = _first(self._waiting[space])
+                group = _next_batch(self._waiting[space])
                 del self._waiting[space][: len(group)]
                 if not group:
                     del self._waiting[space]
                     return
-            self._carry_out(space, group)
-            if until.over.is_set():
+            self._commit_group(space, group)
+            if until.done.is_set():
                 with self._lock:
                     if not self._waiting[space]:
                         del self._waiting[space]
                         return
-                    heir = self._waiting[space][0]
-                threading.Thread(target=self._work, args=(space,), kwargs={"until": heir}, name="writes", daemon=True).start()
+                    next_write = self._waiting[space][0]
+                threading.Thread(target=self._run_batches, args=(space,), kwargs={"until": next_write}, name="writes", daemon=True).start()
                 return
 
-    def _carry_out(self, space: str, group: Sequence[Single]) -> None:
+    def _commit_group(self, space: str, group: Sequence[SmallWrite]) -> None:
         """One group; where it fails, its members one by one, so that each gets what it deserves."""
         try:
-            self._carry(space, group, Call(max(single.call.deadline for single in group)))
-        except Uncertain as error:
-            _end(group, error)
+            self._commit_batch(space, group, CallContext(max(small_write.call.deadline for small_write in group)))
+        except CommitUncertain as error:
+            _finish(group, error)
         except AsterismError as error:
             if len(group) == 1:
-                _end(group, error)
+                _finish(group, error)
             else:
-                for single in group:
-                    self._carry_out(space, [single])
+                for small_write in group:
+                    self._commit_group(space, [small_write])
         except Exception as error:  # whatever it was, nobody may wait for ever
             logger.exception("group_failed", extra={"space": space, "writes": len(group)})
-            _end(group, Internal(f"the write failed: {error!r}"))
+            _finish(group, Internal(f"the write failed: {error!r}"))
         else:
-            _end(group, None)
+            _finish(group, None)
 
 
-def _first(waiting: Sequence[Single]) -> list[Single]:
+def _next_batch(queue: Sequence[SmallWrite]) -> list[SmallWrite]:
     """As many of those that wait as one group takes, in their order."""
-    size, group = 0, list[Single]()
-    for single in waiting[:GROUP_WRITES]:
-        size += single.size
-        if group and size > GROUP_BYTES:
+    size, group = 0, list[SmallWrite]()
+    for small_write in queue[:MAX_BATCH_WRITES]:
+        size += small_write.size
+        if group and size > MAX_BATCH_BYTES:
             break
-        group.append(single)
+        group.append(small_write)
     return group
 
 
-def _end(group: Sequence[Single], error: AsterismError | None) -> None:
-    for single in group:
-        single.error = error
-        single.over.set()
+def _finish(group: Sequence[SmallWrite], error: AsterismError | None) -> None:
+    for small_write in group:
+        small_write.error = error
+        small_write.done.set()
 
 
-class SmallLoads:
+class BatchCommitter:
     """Carries groups out, each as a load of its own.
 
     Parameters
     ----------
     metad : Transport
         Who gives loads and commits them.
-    write : callable
+    write_chunk : callable
         ``(space, load id, chunk number, base, run, call)``: makes a run's blocks durable at all parts that they touch; gives
         the hosts that it wrote to.
-    settle, seal : callable
+    resolve_revivals, seal : callable
         As of `Committing`.
     """
 
@@ -196,51 +196,51 @@ class SmallLoads:
         self,
         *,
         metad: Transport,
-        write: Callable[[str, int, int, int, Run, Call], set[str]],
-        settle: Callable[[str, int, Call], tuple[int, bool]],
-        seal: Callable[[str, int, Collection[str], int, Call], list[meta.HostSeal]],
+        write_chunk: Callable[[str, int, int, int, WriteChunk, CallContext], set[str]],
+        resolve_revivals: Callable[[str, int, CallContext], tuple[int, bool]],
+        seal: Callable[[str, int, Collection[str], int, CallContext], list[meta.HostSeal]],
     ) -> None:
-        self._metad, self._write = metad, write
-        self._committing = Committing(metad, settle=settle, seal=seal)
+        self._metad, self._write_chunk = metad, write_chunk
+        self._committer = LoadCommitter(metad, resolve_revivals=resolve_revivals, seal=seal)
 
-    def carry(self, space: str, group: Sequence[Single], call: Call) -> None:
+    def commit_batch(self, space: str, group: Sequence[SmallWrite], call: CallContext) -> None:
         """Make a group durable; each member learns its base and commit."""
-        runs = list(runs_of(group))
-        chunks = [meta.Chunk(index=i, element=_element(run.kind), type_id=run.type_id, rows=run.rows, digest="single") for i, run in enumerate(runs)]
-        load = self._ask("begin_load", meta.BeginLoadRequest(space=space, source=f"{len(group)} single writes", chunks=chunks), call)
+        write_chunks = list(split_into_chunks(group))
+        chunks = [meta.Chunk(index=i, element=_element(write_chunk.kind), type_id=write_chunk.type_id, rows=write_chunk.rows, digest="single") for i, write_chunk in enumerate(write_chunks)]
+        load = self._call_catalog("begin_load", meta.BeginLoadRequest(space=space, source=f"{len(group)} single writes", chunks=chunks), call)
         hosts: set[str] = set()
         try:
-            for i, run in enumerate(runs):
-                hosts |= self._write(space, load.load_id, i, load.chunks[i].base, run, call)
+            for i, write_chunk in enumerate(write_chunks):
+                hosts |= self._write_chunk(space, load.load_id, i, load.chunks[i].base, write_chunk, call)
         except BaseException:
             self._abandon(load.load_id)
             raise
-        commit = self._commit(space, load.load_id, runs, hosts, call)
-        for i, run in enumerate(runs):
-            base = load.chunks[i].base
-            for single in run.members:
-                single.base, single.commit = base, commit
-                base += single.rows
+        commit_number = self._commit(space, load.load_id, write_chunks, hosts, call)
+        for i, write_chunk in enumerate(write_chunks):
+            first_edge_id = load.chunks[i].base
+            for small_write in write_chunk.writes:
+                small_write.first_edge_id, small_write.commit_number = first_edge_id, commit_number
+                first_edge_id += small_write.rows
 
-    def _commit(self, space: str, load_id: int, runs: Sequence[Run], hosts: Collection[str], call: Call) -> int:
-        request = meta.CommitLoadRequest(load_id=load_id, space=space, written=range(len(runs)))
+    def _commit(self, space: str, load_id: int, write_chunks: Sequence[WriteChunk], hosts: Collection[str], call: CallContext) -> int:
+        request = meta.CommitLoadRequest(load_id=load_id, space=space, written=range(len(write_chunks)))
         # Where no node was ever deleted there is nothing to settle, and metad is the one who knows.
-        deletes = any(run.kind == store.NODE_DELETES for run in runs)
-        ask = partial(self._ask_again, call=call)
+        deletes = any(write_chunk.kind == store.NODE_DELETES for write_chunk in write_chunks)
+        send_commit = partial(self._commit_with_retry, call=call)
         try:
-            return self._committing.commit(request, call, settled=not deletes, hosts=hosts, ask=ask).commit
+            return self._committer.commit(request, call, revivals_resolved=not deletes, hosts=hosts, send_commit=send_commit).commit
         except AsterismError as error:
-            raise Uncertain(f"it may have been written all the same, for the commit of load {load_id} was not answered: {error.message}") from error
+            raise CommitUncertain(f"it may have been written all the same, for the commit of load {load_id} was not answered: {error.message}") from error
 
-    def _ask_again(self, request: meta.CommitLoadRequest, call: Call) -> meta.Load:
+    def _commit_with_retry(self, request: meta.CommitLoadRequest, call: CallContext) -> meta.Load:
         """Ask for the commit until there is an answer: asked again it gives the same one."""
         while True:
             try:
-                return self._ask("commit_load", request, call)
+                return self._call_catalog("commit_load", request, call)
             except Unavailable:
                 time.sleep(min(_PAUSE_S, call.remaining()))
 
-    def _ask(self, name: str, request: Any, call: Call) -> meta.Load:
+    def _call_catalog(self, name: str, request: Any, call: CallContext) -> meta.Load:
         return cast(meta.Load, self._metad.call(CATALOG[name], request, call.remaining()))
 
     def _abandon(self, load_id: int) -> None:
@@ -255,19 +255,19 @@ _PAUSE_S = 0.1
 _ABANDON_S = 2.0
 
 
-def runs_of(group: Sequence[Single]) -> Iterator[Run]:
+def split_into_chunks(group: Sequence[SmallWrite]) -> Iterator[WriteChunk]:
     """The group's writes in their order, neighbors of one kind, type and set of sections put together."""
 
-    def alike(single: Single) -> tuple[int, int, tuple[str, ...]]:
-        return single.kind, single.type_id, tuple(sorted(single.sections))
+    def group_key(small_write: SmallWrite) -> tuple[int, int, tuple[str, ...]]:
+        return small_write.kind, small_write.type_id, tuple(sorted(small_write.sections))
 
-    for (kind, type_id, _), found in groupby(group, alike):
-        members = tuple(found)
-        sections = joined([single.sections for single in members])
-        yield Run(kind=kind, type_id=type_id, rows=sum(single.rows for single in members), sections=sections, members=members)
+    for (kind, type_id, _), chunk_writes in groupby(group, group_key):
+        writes = tuple(chunk_writes)
+        sections = concat_sections([small_write.sections for small_write in writes])
+        yield WriteChunk(kind=kind, type_id=type_id, rows=sum(small_write.rows for small_write in writes), sections=sections, writes=writes)
 
 
-def joined(pieces: Sequence[Sections]) -> dict[str, NDArray[Any]]:
+def concat_sections(pieces: Sequence[Sections]) -> dict[str, NDArray[Any]]:
     """Sections one behind the other; an indptr goes on where the one before it ended."""
     if len(pieces) == 1:
         return dict(pieces[0])

@@ -15,45 +15,45 @@ from asterism_proto.v1 import common_pb2 as pb
 from graphd import hgt, labor, pagerank, read, sample, subgraph, visits, walk
 from graphd.sample import Ids, Types
 from graphd.totals import NODE, OWN_WEIGHTS
-from graphd.until import Until, of_subgraph
+from graphd.until import TemporalFilter, subgraph_filter
 from graphkit import growth, rng
 
 
-def weights_of(element: int, schema: Schema, types: Sequence[int], name: str) -> str:
+def resolve_weight_name(element: int, schema: Schema, types: Sequence[int], name: str) -> str:
     """The name of the weights that a request wants, "" for the rows' own; NotFound where one of its types has none of it."""
     for type_id in types:
         if name not in OWN_WEIGHTS:
             (schema.node_types if element == NODE else schema.edge_types)[type_id].table(name)
-    return named(name)
+    return canonical_weight_name(name)
 
 
-def named(weights: str) -> str:
+def canonical_weight_name(weight_name: str) -> str:
     """The name of weights, "" for the rows' own."""
-    return "" if weights in OWN_WEIGHTS else weights
+    return "" if weight_name in OWN_WEIGHTS else weight_name
 
 
-def seed_of(head: Any) -> int:
+def decode_seed(head: Any) -> int:
     """The seed of a request's draws, which those by other weights, or under another condition, have nothing to do with."""
-    return rng.seed_of(head.seed, named(head.weight), parse(head.where).canonical if head.where else "")
+    return rng.derive_seed(head.seed, canonical_weight_name(head.weight), parse(head.where).canonical if head.where else "")
 
 
-_LEAST_BIAS, _MOST_BIAS = 1e-3, 1e3
+_LEAST_BIAS, _MAX_BIAS = 1e-3, 1e3
 _LEAST_EPSILON = 1e-12
-_MOST_WALKS = 1 << 20
+_MAX_WALKS = 1 << 20
 """From one node: more do not fit into a reply."""
-_MOST_STEPS = 100
+_MAX_STEPS = 100
 """Of importance: they settle long before."""
 
 
-def draw_of(element: int, schema: Schema, head: Any) -> sample.Global:
+def decode_global_draw(element: int, schema: Schema, head: Any) -> sample.GlobalDraw:
     """A global draw; no type named means all."""
     types = sorted(set(head.types))
-    of = schema.node_types if element == NODE else schema.edge_types
+    schema_types = schema.node_types if element == NODE else schema.edge_types
     check_types("node" if element == NODE else "edge", schema, types)
-    return sample.Global(
+    return sample.GlobalDraw(
         element=element,
-        types=tuple(types or range(len(of))),
-        seed=seed_of(head),
+        types=tuple(types or range(len(schema_types))),
+        seed=decode_seed(head),
         count=head.count,
         uniform=head.uniform,
         distinct=head.distinct,
@@ -61,66 +61,66 @@ def draw_of(element: int, schema: Schema, head: Any) -> sample.Global:
     )
 
 
-def hop_of(schema: Schema, head: Any, edge_types: Sequence[int], count: int, hop: int, until: Until | None = None) -> sample.Neighbors:
+def decode_hop(schema: Schema, head: Any, edge_types: Sequence[int], count: int, hop: int, temporal_filter: TemporalFilter | None = None) -> sample.NeighborParams:
     """How the neighbors of one hop are drawn."""
     if count < 0:
         raise InvalidRequest(f"count {count}: expected 0 or more neighbors per node")
-    return sample.Neighbors(
-        edge_types=edge_types_of(schema, edge_types),
+    return sample.NeighborParams(
+        edge_types=decode_edge_types(schema, edge_types),
         count=count,
         replace=head.replace,
         uniform=head.uniform,
-        direction=direction_of(schema, head.direction),
-        seed=seed_of(head),
+        direction=decode_direction(schema, head.direction),
+        seed=decode_seed(head),
         hop=hop,
         want_weights=head.want_weights,
         want_edge_ids=head.want_edge_ids,
         want_probabilities=head.want_probabilities,
-        until=until,
+        temporal_filter=temporal_filter,
     )
 
 
-def walking_of(schema: Schema, head: Any) -> walk.Walking:
+def decode_walk(schema: Schema, head: Any) -> walk.RandomWalkParams:
     """How walks go."""
     if not head.steps:
         raise InvalidRequest("a walk has one step at least; say which edge types to follow")
     if not 0 <= head.restart <= 1:
         raise InvalidRequest(f"restart {head.restart}: a probability is in 0 .. 1")
     for name, value in (("p", head.p or 1.0), ("q", head.q or 1.0)):
-        if not _LEAST_BIAS <= value <= _MOST_BIAS:
-            raise InvalidRequest(f"{name} {value}: expected {_LEAST_BIAS} to {_MOST_BIAS:g}")
-    steps = tuple(edge_types_of(schema, step.edge_types) for step in head.steps)
-    if head.walks > _MOST_WALKS:
-        raise InvalidRequest(f"walks {head.walks}: expected 0 to {_MOST_WALKS} from a node")
+        if not _LEAST_BIAS <= value <= _MAX_BIAS:
+            raise InvalidRequest(f"{name} {value}: expected {_LEAST_BIAS} to {_MAX_BIAS:g}")
+    steps = tuple(decode_edge_types(schema, step.edge_types) for step in head.steps)
+    if head.walks > _MAX_WALKS:
+        raise InvalidRequest(f"walks {head.walks}: expected 0 to {_MAX_WALKS} from a node")
     if head.different_first and not (head.walks and head.length):
         raise InvalidRequest(f"different_first with walks {head.walks} and length {head.length}: expected 1 or more walks of 1 or more steps")
-    return walk.Walking(
+    return walk.RandomWalkParams(
         steps=steps,
         length=head.length,
         uniform=head.uniform,
-        direction=direction_of(schema, head.direction),
-        seed=seed_of(head),
+        direction=decode_direction(schema, head.direction),
+        seed=decode_seed(head),
         restart=head.restart,
         p=head.p or 1.0,
         q=head.q or 1.0,
         want_edge_ids=head.want_edge_ids,
         walks=head.walks,
-        different_first=head.different_first,
+        distinct_first_step=head.different_first,
     )
 
 
-def visiting_of(schema: Schema, head: Any) -> visits.Visiting:
+def decode_visits(schema: Schema, head: Any) -> visits.VisitParams:
     """How nodes are visited by walks over a metapath."""
     if not head.steps:
         raise InvalidRequest("a metapath has one step at least; say which edge types to follow")
-    for name, value, most in (("traversals", head.traversals, _MOST_WALKS), ("walks", head.walks, _MOST_WALKS)):
-        if not 1 <= value <= most:
-            raise InvalidRequest(f"{name} {value}: expected 1 to {most}")
+    for name, value, limit in (("traversals", head.traversals, _MAX_WALKS), ("walks", head.walks, _MAX_WALKS)):
+        if not 1 <= value <= limit:
+            raise InvalidRequest(f"{name} {value}: expected 1 to {limit}")
     if not 0 <= head.termination <= 1:
         raise InvalidRequest(f"termination {head.termination}: a probability is in 0 .. 1")
     if head.count < 0:
         raise InvalidRequest(f"count {head.count}: expected 0 or more neighbors per node")
-    steps, direction = tuple(edge_types_of(schema, step.edge_types) for step in head.steps), direction_of(schema, head.direction)
+    steps, direction = tuple(decode_edge_types(schema, step.edge_types) for step in head.steps), decode_direction(schema, head.direction)
     edges = [(edge.src_type, edge.dst_type) if direction == pb.OUT else (edge.dst_type, edge.src_type) for edge in schema.edge_types]
     begins, ends = {edges[e][0] for e in steps[0]}, {edges[e][1] for e in steps[-1]}
     if head.traversals > 1 and not begins & ends:
@@ -128,95 +128,95 @@ def visiting_of(schema: Schema, head: Any) -> visits.Visiting:
             f"the metapath begins at {', '.join(sorted(begins))} and ends at {', '.join(sorted(ends))}: "
             f"it can not be traversed {head.traversals} times; let it end where it begins, or ask for 1"
         )
-    walking = walk.Walking(
+    walk_params = walk.RandomWalkParams(
         steps=steps,
         length=len(steps) * head.traversals,
         uniform=head.uniform,
         direction=direction,
-        seed=seed_of(head),
+        seed=decode_seed(head),
         restart=0.0,
         p=1.0,
         q=1.0,
         want_edge_ids=False,
     )
-    return visits.Visiting(walking=walking, walks=head.walks, termination=head.termination, count=head.count)
+    return visits.VisitParams(walk=walk_params, walks=head.walks, termination=head.termination, count=head.count)
 
 
-def _reach_of(schema: Schema, head: Any, direction: pb.Direction) -> tuple[growth.Reach, ...]:
+def _decode_fanouts(schema: Schema, head: Any, direction: pb.Direction) -> tuple[growth.HopFanout, ...]:
     """How far a subgraph grows along which edge types."""
-    check_types("edge", schema, [reach.edge_type for reach in head.reach])
+    check_types("edge", schema, [fanout.edge_type for fanout in head.reach])
 
     def ends(edge_type: int) -> tuple[int, int]:
         edge = schema.edge_types[edge_type]
         src, dst = schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)
         return (src, dst) if direction == pb.OUT else (dst, src)
 
-    return growth.reach_of(ends, [reach.edge_type for reach in head.reach], [list(reach.counts) for reach in head.reach])
+    return growth.build_fanouts(ends, [fanout.edge_type for fanout in head.reach], [list(fanout.counts) for fanout in head.reach])
 
 
-def subgraph_of(schema: Schema, request: Frame) -> subgraph.Subgraph:
+def decode_subgraph(schema: Schema, request: Frame) -> subgraph.SubgraphParams:
     """How a subgraph grows."""
     head: Any = request.head
-    direction = direction_of(schema, head.direction)
-    return subgraph.Subgraph(
-        reach=_reach_of(schema, head, direction),
+    direction = decode_direction(schema, head.direction)
+    return subgraph.SubgraphParams(
+        fanouts=_decode_fanouts(schema, head, direction),
         replace=head.replace,
         uniform=head.uniform,
         direction=direction,
-        seed=seed_of(head),
+        seed=decode_seed(head),
         disjoint=head.disjoint,
-        every=head.every,
+        expand_all_hops=head.every,
         want_edge_ids=head.want_edge_ids,
         want_weights=head.want_weights,
         # All edges among nodes would let them see what is to come: those of ego subgraphs have no times.
-        until=of_subgraph(request, schema) if "until" in head.DESCRIPTOR.fields_by_name else None,
+        temporal_filter=subgraph_filter(request, schema) if "until" in head.DESCRIPTOR.fields_by_name else None,
     )
 
 
-def labor_of(schema: Schema, head: Any) -> labor.Labor:
+def decode_labor(schema: Schema, head: Any) -> labor.LaborParams:
     """How a subgraph grows by LABOR."""
-    if not -1 <= head.importance <= _MOST_STEPS:
-        raise InvalidRequest(f"importance {head.importance}: expected 0 to {_MOST_STEPS} steps, or -1 for as many as it takes")
-    direction = direction_of(schema, head.direction)
-    return labor.Labor(
-        reach=_reach_of(schema, head, direction),
+    if not -1 <= head.importance <= _MAX_STEPS:
+        raise InvalidRequest(f"importance {head.importance}: expected 0 to {_MAX_STEPS} steps, or -1 for as many as it takes")
+    direction = decode_direction(schema, head.direction)
+    return labor.LaborParams(
+        fanouts=_decode_fanouts(schema, head, direction),
         uniform=head.uniform,
         direction=direction,
-        seed=seed_of(head),
-        importance=head.importance,
+        seed=decode_seed(head),
+        importance_steps=head.importance,
         layer_dependency=head.layer_dependency,
-        every=head.every,
+        expand_all_hops=head.every,
         want_edge_ids=head.want_edge_ids,
         want_weights=head.want_weights,
     )
 
 
-def budgeting_of(schema: Schema, head: Any) -> hgt.Budgeting:
+def decode_hgt(schema: Schema, head: Any) -> hgt.HgtParams:
     """How nodes are drawn by budgets."""
-    check_types("node", schema, [some.type_id for some in head.counts])
+    check_types("node", schema, [entry.type_id for entry in head.counts])
     if not head.counts or not head.counts[0].counts:
         raise InvalidRequest("no layers: say how many nodes of one type at least to draw in each")
-    counts = {some.type_id: tuple(some.counts) for some in head.counts}
+    counts = {entry.type_id: tuple(entry.counts) for entry in head.counts}
     if len(counts) < len(head.counts):
-        raise InvalidRequest(f"counts of node types {[some.type_id for some in head.counts]}: one is given twice")
-    layers = len(head.counts[0].counts)
-    for type_id, each in counts.items():
+        raise InvalidRequest(f"counts of node types {[entry.type_id for entry in head.counts]}: one is given twice")
+    layer_count = len(head.counts[0].counts)
+    for type_id, layer_counts in counts.items():
         name = schema.node_types[type_id].name
-        if len(each) != layers:
-            raise InvalidRequest(f"counts of {name!r} are of {len(each)} layers, the first ones of {layers}; give each as many")
-        if min(each) < 0:
-            raise InvalidRequest(f"count {min(each)} of {name!r}: expected 0 or more nodes of a layer")
-    return hgt.Budgeting(
-        followed=edge_types_of(schema, head.followed),
+        if len(layer_counts) != layer_count:
+            raise InvalidRequest(f"counts of {name!r} are of {len(layer_counts)} layers, the first ones of {layer_count}; give each as many")
+        if min(layer_counts) < 0:
+            raise InvalidRequest(f"count {min(layer_counts)} of {name!r}: expected 0 or more nodes of a layer")
+    return hgt.HgtParams(
+        edge_types=decode_edge_types(schema, head.followed),
         counts=counts,
-        layers=layers,
+        layer_count=layer_count,
         uniform=head.uniform,
-        direction=direction_of(schema, head.direction),
-        seed=seed_of(head),
+        direction=decode_direction(schema, head.direction),
+        seed=decode_seed(head),
     )
 
 
-def edge_types_of(schema: Schema, types: Sequence[int]) -> tuple[int, ...]:
+def decode_edge_types(schema: Schema, types: Sequence[int]) -> tuple[int, ...]:
     """Edge types as asked for, each once."""
     if not types:
         raise InvalidRequest("no edge type was named; say which to follow")
@@ -224,7 +224,7 @@ def edge_types_of(schema: Schema, types: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(types))
 
 
-def direction_of(schema: Schema, direction: int) -> pb.Direction:
+def decode_direction(schema: Schema, direction: int) -> pb.Direction:
     """OUT or IN, the latter where the space keeps in-copies."""
     if direction in (pb.DIRECTION_UNSPECIFIED, pb.OUT):
         return pb.OUT
@@ -235,23 +235,23 @@ def direction_of(schema: Schema, direction: int) -> pb.Direction:
     return pb.IN
 
 
-def check_types(word: str, schema: Schema, types: Sequence[int]) -> None:
+def check_types(element: str, schema: Schema, types: Sequence[int]) -> None:
     """NotFound for a type id that the schema has not."""
-    known: Sequence[NodeType | EdgeType] = schema.node_types if word == "node" else schema.edge_types
+    schema_types: Sequence[NodeType | EdgeType] = schema.node_types if element == "node" else schema.edge_types
     for type_id in types:
-        if type_id >= len(known):
-            names = ", ".join(f"{i} ({t.name})" for i, t in enumerate(known)) or "none"
-            raise NotFound(f"no {word} type {type_id}; there are {names}")
+        if type_id >= len(schema_types):
+            names = ", ".join(f"{i} ({t.name})" for i, t in enumerate(schema_types)) or "none"
+            raise NotFound(f"no {element} type {type_id}; there are {names}")
 
 
-def starts_of(request: Frame, schema: Schema) -> tuple[Ids, Types | None]:
+def decode_nodes(request: Frame, schema: Schema) -> tuple[Ids, Types | None]:
     """A request's nodes, and their types where each has its own."""
     head: Any = request.head
     nodes = request.array("nodes", "int64")
     if head.node_type >= 0:
         check_types("node", schema, [head.node_type])
         return nodes, None
-    types = request.optional("types", "int32")
+    types = request.optional_array("types", "int32")
     if types is None:
         if schema.ids != "global":
             raise InvalidRequest("node type -1: the section types must then say each node's, for ids of this space are per type")
@@ -259,49 +259,49 @@ def starts_of(request: Frame, schema: Schema) -> tuple[Ids, Types | None]:
     if len(types) != len(nodes):
         raise InvalidRequest(f"types has {len(types)} entries for {len(nodes)} nodes")
     if types.size and (types.min() < -1 or types.max() >= len(schema.node_types)):
-        at = int(np.argmax((types < -1) | (types >= len(schema.node_types))))
-        raise InvalidRequest(f"types[{at}] = {types[at]}: there are node types 0 to {len(schema.node_types) - 1}")
+        index = int(np.argmax((types < -1) | (types >= len(schema.node_types))))
+        raise InvalidRequest(f"types[{index}] = {types[index]}: there are node types 0 to {len(schema.node_types) - 1}")
     return nodes, types
 
 
-def ranking_of(schema: Schema, head: Any) -> pagerank.Ranking:
+def decode_pagerank(schema: Schema, head: Any) -> pagerank.PagerankParams:
     """What PageRank is of."""
     if not 0 < head.alpha <= 1:
         raise InvalidRequest(f"alpha {head.alpha}: expected a probability above 0, and 1 at most")
     if not _LEAST_EPSILON <= head.epsilon <= 1:
         raise InvalidRequest(f"epsilon {head.epsilon}: expected {_LEAST_EPSILON:g} to 1")
-    if not 1 <= head.top <= _MOST_WALKS:
-        raise InvalidRequest(f"top {head.top}: expected 1 to {_MOST_WALKS} nodes")
-    return pagerank.Ranking(
-        edge_types=edge_types_of(schema, head.edge_types),
-        direction=direction_of(schema, head.direction),
+    if not 1 <= head.top <= _MAX_WALKS:
+        raise InvalidRequest(f"top {head.top}: expected 1 to {_MAX_WALKS} nodes")
+    return pagerank.PagerankParams(
+        edge_types=decode_edge_types(schema, head.edge_types),
+        direction=decode_direction(schema, head.direction),
         uniform=head.uniform,
         alpha=head.alpha,
         epsilon=head.epsilon,
-        top=head.top,
+        top_k=head.top,
     )
 
 
-def among_of(schema: Schema, head: Any) -> read.Adjacent:
+def decode_induced_edges(schema: Schema, head: Any) -> read.EdgeReadParams:
     """Which edges between nodes are read."""
-    return read.Adjacent(
-        edge_types=edge_types_of(schema, head.edge_types),
-        direction=direction_of(schema, head.direction),
+    return read.EdgeReadParams(
+        edge_types=decode_edge_types(schema, head.edge_types),
+        direction=decode_direction(schema, head.direction),
         want_weights=head.want_weights,
         want_edge_ids=head.want_edge_ids,
         sort="",
     )
 
 
-def adjacent_of(schema: Schema, head: Any) -> read.Adjacent:
+def decode_neighbor_read(schema: Schema, head: Any) -> read.EdgeReadParams:
     """Which neighbors are read."""
     if head.sort not in ("", "id", "weight"):
         raise InvalidRequest(f"sort {head.sort!r}: expected nothing, id or weight")
     if head.top and head.sort:
         raise InvalidRequest(f"sort {head.sort!r} with top {head.top}: the heaviest neighbors come heaviest first; leave sort out")
-    return read.Adjacent(
-        edge_types=edge_types_of(schema, head.edge_types),
-        direction=direction_of(schema, head.direction),
+    return read.EdgeReadParams(
+        edge_types=decode_edge_types(schema, head.edge_types),
+        direction=decode_direction(schema, head.direction),
         want_weights=head.want_weights,
         want_edge_ids=head.want_edge_ids,
         sort=head.sort,

@@ -15,26 +15,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.arrays import Frame
-from asterism_proto.condition import Column, Term, Tree, parse, terms
+from asterism_proto.condition import ColumnOperand, Term, Predicate, parse, iter_terms
 from asterism_proto.errors import Internal, InvalidRequest
-from asterism_proto.meaning import bound, kept_near, place_of
+from asterism_proto.meaning import bind, reads_edge_columns, column_location
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
-from graphd.conditions import Asked, Known
-from graphd.requests import weights_of
-from graphd.sample import REPLY_BYTES, Sampling
-from graphd.totals import EDGE, NODE, Total, Totals
+from graphd.conditions import FilterKey, FilteredTotals
+from graphd.requests import resolve_weight_name
+from graphd.sample import REPLY_BYTES, RequestContext
+from graphd.totals import EDGE, NODE, PartitionStats, VersionTotals
 
-Answers = dict[str, NDArray[Any]]
+TermResults = dict[str, NDArray[Any]]
 _ELEMENTS = {NODE: pb.NODE, EDGE: pb.EDGE}
 
 
-def by(at: Sampling, element: int, types: Iterable[int], head: Any) -> Sampling:
+def with_filter(context: RequestContext, element: int, types: Iterable[int], head: Any) -> RequestContext:
     """A request's surroundings: by the weights that it names, and of the rows that satisfy its condition.
 
     Parameters
     ----------
-    at : Sampling
+    context : Sampling
     element : int
         totals.NODE or totals.EDGE, what the condition is on.
     types : iterable of int
@@ -47,123 +47,123 @@ def by(at: Sampling, element: int, types: Iterable[int], head: Any) -> Sampling:
     NotFound, InvalidRequest
         Where a type has no weights of that name, or the condition has no meaning for it.
     """
-    wanted = sorted(set(types))
-    weighed = at.by(weights_of(element, at.space.schema, wanted, head.weight))
+    type_ids = sorted(set(types))
+    weighted_context = context.with_weights(resolve_weight_name(element, context.space.schema, type_ids, head.weight))
     if not head.where:
-        return weighed
-    condition, schema = parse(head.where), at.space.schema
-    trees = {type_id: bound(condition, schema, element, type_id) for type_id in wanted}
-    both = element == EDGE and getattr(head, "direction", pb.OUT) == pb.IN
-    asked = Asked(
-        space_id=at.space.space_id,
-        version=at.version.version,
-        digest=at.version.digest,
-        text=condition.canonical,
+        return weighted_context
+    parsed_filter, schema = parse(head.where), context.space.schema
+    predicates = {type_id: bind(parsed_filter, schema, element, type_id) for type_id in type_ids}
+    both_directions = element == EDGE and getattr(head, "direction", pb.OUT) == pb.IN
+    key = FilterKey(
+        space_id=context.space.space_id,
+        version=context.version.version,
+        digest=context.version.digest,
+        text=parsed_filter.canonical,
         element=element,
-        types=tuple(wanted),
-        weight=weighed.weights,
-        both=both,
-        hosts=tuple(at.space.hosts[host] for host in at.space.host_of_part),
+        types=tuple(type_ids),
+        weight_name=weighted_context.weight_name,
+        both_directions=both_directions,
+        hosts=tuple(context.space.hosts[host] for host in context.space.host_of_part),
     )
-    known = at.conditions.find(asked)
-    if known is None:
-        known = _find_out(weighed, asked, trees)
-        at.conditions.keep(asked, known)
-    return replace(weighed, version=replace(weighed.version, totals=known.totals), where=known.where, way=known.way)
+    entry = context.filter_cache.get(key)
+    if entry is None:
+        entry = _count_matches(weighted_context, key, predicates)
+        context.filter_cache.put(key, entry)
+    return replace(weighted_context, version=replace(weighted_context.version, totals=entry.totals), row_filter=entry.row_filter, filter_plan=entry.plan)
 
 
-def _find_out(at: Sampling, asked: Asked, trees: dict[int, Tree]) -> Known:
+def _count_matches(context: RequestContext, key: FilterKey, predicates: dict[int, Predicate]) -> FilteredTotals:
     """Ask the storageds what satisfies a condition."""
-    space = at.space
-    where = store.Where(text=asked.text, element=_ELEMENTS[asked.element], types=asked.types, weight=asked.weight, both=asked.both)
-    told = store.At(space_id=space.space_id, version=at.version.version, digest=at.version.digest, where=where)
-    words: list[str] = []
-    answers: Answers = {}
-    if len(space.hosts) > 1 and asked.element == EDGE:
-        words, answers = _judged(at, trees, both=asked.both)
-    head = [store.RestrictRequest(at=told, parts=space.parts_of(host), terms=words) for host in range(len(space.hosts))]
-    replies = at.ask("restrict", [(host, Frame(request, answers)) for host, request in enumerate(head)])
-    columns = {name: np.zeros((len(asked.types), space.schema.parts), kind) for name, kind in _COLUMNS.items()}
-    for request, reply in zip(head, replies, strict=True):
+    space = context.space
+    where = store.Where(text=key.text, element=_ELEMENTS[key.element], types=key.types, weight=key.weight_name, both=key.both_directions)
+    version_ref = store.At(space_id=space.space_id, version=context.version.version, digest=context.version.digest, where=where)
+    term_texts: list[str] = []
+    term_results: TermResults = {}
+    if len(space.hosts) > 1 and key.element == EDGE:
+        term_texts, term_results = _evaluate_remote_terms(context, predicates, both_directions=key.both_directions)
+    requests = [store.RestrictRequest(at=version_ref, parts=space.parts_of(host), terms=term_texts) for host in range(len(space.hosts))]
+    replies = context.dispatch("restrict", [(host, Frame(request, term_results)) for host, request in enumerate(requests)])
+    columns = {name: np.zeros((len(key.types), space.schema.parts), dtype) for name, dtype in _COLUMNS.items()}
+    for request, reply in zip(requests, replies, strict=True):
         for name, column in columns.items():
-            found = reply.array(name, _COLUMNS[name], 2)
-            if found.shape != (len(asked.types), len(request.parts)):
-                raise Internal(f"restrict gave {name} of shape {list(found.shape)} for {len(asked.types)} types in {len(request.parts)} parts")
-            column[:, list(request.parts)] = found
+            values = reply.array(name, _COLUMNS[name], 2)
+            if values.shape != (len(key.types), len(request.parts)):
+                raise Internal(f"restrict gave {name} of shape {list(values.shape)} for {len(key.types)} types in {len(request.parts)} parts")
+            column[:, list(request.parts)] = values
     where.counts.extend(columns["counts"].reshape(-1).tolist())
     where.positives.extend(columns["positives"].reshape(-1).tolist())
     where.weights.extend(columns["weights"].reshape(-1).tolist())
-    left = {
-        (asked.element, type_id, part): Total(
+    filtered_totals = {
+        (key.element, type_id, part): PartitionStats(
             count=int(columns["counts"][t, part]), positive=int(columns["positives"][t, part]), weight=float(columns["weights"][t, part])
         )
-        for t, type_id in enumerate(asked.types)
+        for t, type_id in enumerate(key.types)
         for part in range(space.schema.parts)
     }
-    totals = at.version.totals
-    ways = dict.fromkeys(cast(store.RestrictReply, reply.head).way for reply in replies)
-    return Known(totals=Totals(parts=totals.parts, by_share={**totals.by_share, **left}), where=where, way="; ".join(filter(None, ways)))
+    totals = context.version.totals
+    plans = dict.fromkeys(cast(store.RestrictReply, reply.head).way for reply in replies)
+    return FilteredTotals(totals=VersionTotals(parts=totals.parts, part_totals={**totals.part_totals, **filtered_totals}), row_filter=where, plan="; ".join(filter(None, plans)))
 
 
 _COLUMNS = {"counts": "int64", "positives": "int64", "weights": "float64"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Question:
+class _RemoteTerm:
     """A term that the owners of some rows answer."""
 
     element: int
     type_id: int
-    word: str
+    text: str
     """The term, of these rows' own columns."""
 
 
-def _judged(at: Sampling, trees: dict[int, Tree], *, both: bool) -> tuple[list[str], Answers]:
+def _evaluate_remote_terms(context: RequestContext, predicates: dict[int, Predicate], *, both_directions: bool) -> tuple[list[str], TermResults]:
     """What owners say of terms that the holders of edges can not judge: the terms, and the answers as Restrict takes them."""
-    schema = at.space.schema
-    far = ("", "dst", "src") if both else ("", "dst")
-    asked: dict[tuple[int, str], _Question] = {}
-    for type_id, tree in trees.items():
+    schema = context.space.schema
+    remote_ends = ("", "dst", "src") if both_directions else ("", "dst")
+    remote_terms: dict[tuple[int, str], _RemoteTerm] = {}
+    for type_id, predicate in predicates.items():
         edge = schema.edge_types[type_id]
-        for term in terms(tree):
-            place = place_of(term.left)
-            if place in far and not kept_near(edge, term):
-                owner = type_id if place == "" else schema.node_type_id(edge.dst_type if place == "dst" else edge.src_type)
-                asked[type_id, str(term)] = _Question(element=NODE if place else EDGE, type_id=owner, word=str(_own(term)))
-    words = list(dict.fromkeys(word for _, word in asked))
-    told: dict[_Question, dict[int, NDArray[Any]]] = {}
-    for element, owner in dict.fromkeys((question.element, question.type_id) for question in asked.values()):
-        questions = list(dict.fromkeys(q for q in asked.values() if (q.element, q.type_id) == (element, owner)))
-        told |= dict(zip(questions, _ask(at, element, owner, [question.word for question in questions]), strict=True))
-    answers = {
-        f"{type_id}.{words.index(word)}.{part}": array for (type_id, word), question in asked.items() for part, array in told[question].items()
+        for term in iter_terms(predicate):
+            end = column_location(term.left)
+            if end in remote_ends and not reads_edge_columns(edge, term):
+                owner_type = type_id if end == "" else schema.node_type_id(edge.dst_type if end == "dst" else edge.src_type)
+                remote_terms[type_id, str(term)] = _RemoteTerm(element=NODE if end else EDGE, type_id=owner_type, text=str(_without_end(term)))
+    term_texts = list(dict.fromkeys(text for _, text in remote_terms))
+    results_by_term: dict[_RemoteTerm, dict[int, NDArray[Any]]] = {}
+    for element, owner_type in dict.fromkeys((remote_term.element, remote_term.type_id) for remote_term in remote_terms.values()):
+        type_terms = list(dict.fromkeys(q for q in remote_terms.values() if (q.element, q.type_id) == (element, owner_type)))
+        results_by_term |= dict(zip(type_terms, _evaluate_terms(context, element, owner_type, [remote_term.text for remote_term in type_terms]), strict=True))
+    term_results = {
+        f"{type_id}.{term_texts.index(text)}.{part}": array for (type_id, text), remote_term in remote_terms.items() for part, array in results_by_term[remote_term].items()
     }
-    size = sum(array.nbytes for array in answers.values())
+    size = sum(array.nbytes for array in term_results.values())
     if size > REPLY_BYTES:
         raise InvalidRequest(
-            f"what satisfies {words} takes {size} bytes between storageds, at most {REPLY_BYTES}; "
+            f"what satisfies {term_texts} takes {size} bytes between storageds, at most {REPLY_BYTES}; "
             "ask for fewer edge types at a time, or under a condition of fewer terms"
         )
-    return words, answers
+    return term_texts, term_results
 
 
-def _ask(at: Sampling, element: int, type_id: int, words: Sequence[str]) -> list[dict[int, NDArray[Any]]]:
+def _evaluate_terms(context: RequestContext, element: int, type_id: int, term_texts: Sequence[str]) -> list[dict[int, NDArray[Any]]]:
     """The answer to each term, by part."""
-    space = at.space
-    heads = [
-        store.JudgeRequest(at=at.at(), element=_ELEMENTS[element], type_id=type_id, parts=space.parts_of(host), terms=words)
+    space = context.space
+    requests = [
+        store.JudgeRequest(at=context.version_ref(), element=_ELEMENTS[element], type_id=type_id, parts=space.parts_of(host), terms=term_texts)
         for host in range(len(space.hosts))
     ]
-    found: list[dict[int, NDArray[Any]]] = [{} for _ in words]
-    for reply in at.ask("judge", [(host, Frame(head)) for host, head in enumerate(heads)]):
+    results: list[dict[int, NDArray[Any]]] = [{} for _ in term_texts]
+    for reply in context.dispatch("judge", [(host, Frame(request)) for host, request in enumerate(requests)]):
         for name, array in reply.arrays.items():
-            number, part = name.split(".")
-            found[int(number)][int(part)] = array
-    return found
+            index, part = name.split(".")
+            results[int(index)][int(part)] = array
+    return results
 
 
-def _own(term: Term) -> Term:
+def _without_end(term: Term) -> Term:
     """The term as it is of the rows that it reads."""
     return replace(
-        term, left=replace(term.left, of=""), right=tuple(replace(each, of="") if isinstance(each, Column) else each for each in term.right)
+        term, left=replace(term.left, endpoint=""), right=tuple(replace(operand, endpoint="") if isinstance(operand, ColumnOperand) else operand for operand in term.right)
     )

@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import NotFound, NotReady
 from asterism_proto.schema import Schema
-from graphd.totals import Totals
+from graphd.totals import VersionTotals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Version:
+class ServedVersion:
     """A published version, as draws name it."""
 
     version: int
     digest: str
-    totals: Totals
+    totals: VersionTotals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Space:
+class SpaceRoute:
     """A space and where its parts are."""
 
     space_id: int
@@ -33,15 +33,15 @@ class Space:
     """Uuids of the storageds that answer for its parts."""
     host_of_part: NDArray[np.int32]
     """int32[P], positions in ``hosts``."""
-    versions: Mapping[int, Version] = field(default_factory=dict)
-    current: int = 0
+    versions: Mapping[int, ServedVersion] = field(default_factory=dict)
+    current_version: int = 0
     """The newest version; 0: none yet."""
 
     def parts_of(self, host: int) -> list[int]:
         """The parts that a host answers for, ascending."""
         return [int(part) for part in np.flatnonzero(self.host_of_part == host)]
 
-    def at(self, version: int) -> Version:
+    def find_version(self, version: int) -> ServedVersion:
         """A version by number, 0 for the current one.
 
         Raises
@@ -51,13 +51,13 @@ class Space:
         NotFound
             Where this version is not served; the message has those that are.
         """
-        if not self.current:
+        if not self.current_version:
             raise NotReady(f"space {self.name!r} has no published version; submit a build")
-        found = self.versions.get(version or self.current)
-        if found is None:
-            served = ", ".join(map(str, sorted(self.versions)))
-            raise NotFound(f"version {version} of space {self.name!r} is not served; those that are: {served}")
-        return found
+        served_version = self.versions.get(version or self.current_version)
+        if served_version is None:
+            served_numbers = ", ".join(map(str, sorted(self.versions)))
+            raise NotFound(f"version {version} of space {self.name!r} is not served; those that are: {served_numbers}")
+        return served_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,13 +65,13 @@ class Routes:
     """All that metad has told, at one revision of its catalog."""
 
     revision: int = 0
-    spaces: Mapping[str, Space] = field(default_factory=dict)
+    spaces: Mapping[str, SpaceRoute] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=dict)
     """uuid of a storaged -> host:port."""
 
-    def space(self, name: str) -> Space:
+    def space(self, name: str) -> SpaceRoute:
         """A space by name; NotFound says which there are."""
-        found = self.spaces.get(name)
-        if found is None:
+        space = self.spaces.get(name)
+        if space is None:
             raise NotFound(f"no space {name!r}; there are {', '.join(sorted(self.spaces)) or 'none'}")
-        return found
+        return space

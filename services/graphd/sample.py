@@ -13,17 +13,17 @@ from asterism_proto.arrays import Frame
 from asterism_proto.errors import Internal, InvalidRequest, NotFound
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
-from daemonkit.calls import Call
+from daemonkit.calls import CallContext
 from graphd import split
-from graphd.conditions import Conditions
-from graphd.distinct import FirstSeen, given_earlier, race_winners
-from graphd.fanout import Fanout
-from graphd.route import Space, Version
+from graphd.conditions import FilterTotalsCache
+from graphd.distinct import DistinctDraws, conditional_probabilities, smallest_key_rows
+from graphd.fanout import Dispatcher
+from graphd.route import SpaceRoute, ServedVersion
 from graphd.totals import EDGE, NODE
-from graphd.until import Until
+from graphd.until import TemporalFilter
 from graphkit import rng
-from graphkit.alias import neumaier
-from graphkit.split import Shares, choose, group
+from graphkit.alias import neumaier_sum
+from graphkit.split import PartShares, choose_entries, group_by_key
 
 Ids = NDArray[np.int64]
 Types = NDArray[np.int32]
@@ -37,41 +37,41 @@ _WORD = {NODE: "node", EDGE: "edge"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
+class RequestContext:
     """One request's surroundings: what it draws from, whom it asks, how long it may take."""
 
-    space: Space
-    version: Version
-    fanout: Fanout
-    call: Call
-    conditions: Conditions = field(default_factory=Conditions)
+    space: SpaceRoute
+    version: ServedVersion
+    dispatcher: Dispatcher
+    call: CallContext
+    filter_cache: FilterTotalsCache = field(default_factory=FilterTotalsCache)
     """What is known of conditions by earlier requests."""
-    weights: str = ""
+    weight_name: str = ""
     """The name of the weights that it draws by; "" are the rows' own."""
-    where: store.Where | None = None
+    row_filter: store.Where | None = None
     """Which rows it is about, with their totals; None: all."""
-    way: str = ""
+    filter_plan: str = ""
     """How these are found, in words."""
 
-    def by(self, weights: str) -> Sampling:
+    def with_weights(self, weight_name: str) -> RequestContext:
         """The same by the weights of that name."""
-        return replace(self, version=replace(self.version, totals=self.version.totals.weighed(weights)), weights=weights)
+        return replace(self, version=replace(self.version, totals=self.version.totals.with_weights(weight_name)), weight_name=weight_name)
 
-    def of_all(self) -> Sampling:
+    def without_filter(self) -> RequestContext:
         """The same of all rows, where only types are looked up."""
-        return replace(self, where=None)
+        return replace(self, row_filter=None)
 
-    def at(self) -> store.At:
+    def version_ref(self) -> store.At:
         """The version, and which of its rows are meant, as a storaged is told."""
-        return store.At(space_id=self.space.space_id, version=self.version.version, digest=self.version.digest, where=self.where)
+        return store.At(space_id=self.space.space_id, version=self.version.version, digest=self.version.digest, where=self.row_filter)
 
-    def ask(self, name: str, requests: Sequence[tuple[int, Frame]]) -> list[Frame]:
+    def dispatch(self, name: str, requests: Sequence[tuple[int, Frame]]) -> list[Frame]:
         """The hosts' replies, in the order of the requests."""
-        return self.fanout.ask(name, self.space, requests, self.call)
+        return self.dispatcher.dispatch(name, self.space, requests, self.call)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Global:
+class GlobalDraw:
     """A draw of nodes or edges from all parts."""
 
     element: int
@@ -84,17 +84,17 @@ class Global:
     want_probabilities: bool
 
     @property
-    def most(self) -> int:
+    def max_rows(self) -> int:
         """How many rows one reply can hold."""
         return REPLY_BYTES // (_ROW_BYTES[self.element] + _PROBABILITY_BYTES * self.want_probabilities)
 
     @property
-    def identity(self) -> str:
+    def id_section(self) -> str:
         """The section that tells rows of a type apart."""
         return "ids" if self.element == NODE else "eids"
 
     @property
-    def one_type(self) -> bool:
+    def is_single_type(self) -> bool:
         """Whether all nodes are of a type that the request told."""
         return self.element == NODE and len(self.types) == 1
 
@@ -104,120 +104,120 @@ class Global:
         return "draw_nodes" if self.element == NODE else "draw_edges"
 
 
-def draw(sampling: Sampling, what: Global) -> Sections:
-    """``what.count`` rows, with or without replacement, in the order of the draws."""
-    if not 0 <= what.count <= what.most:
-        raise InvalidRequest(f"count {what.count}: expected 0 to {what.most} in one call")
-    shares = sampling.version.totals.shares(what.element, what.types, uniform=what.uniform)
+def draw(context: RequestContext, draw: GlobalDraw) -> Sections:
+    """``draw.count`` rows, with or without replacement, in the order of the draws."""
+    if not 0 <= draw.count <= draw.max_rows:
+        raise InvalidRequest(f"count {draw.count}: expected 0 to {draw.max_rows} in one call")
+    shares = context.version.totals.shares(draw.element, draw.types, uniform=draw.uniform)
     if not shares.total > 0:
-        raise NotFound(nothing(sampling, what))
-    drawn = _draw_distinct(sampling, what, shares) if what.distinct else _draw_block(sampling, what, shares, 0, what.count)
-    if what.one_type:
-        drawn.pop("types", None)  # the trainer knows it
-    return drawn
+        raise NotFound(nothing_to_draw(context, draw))
+    sections = _draw_distinct(context, draw, shares) if draw.distinct else _draw_block(context, draw, shares, 0, draw.count)
+    if draw.is_single_type:
+        sections.pop("types", None)  # the trainer knows it
+    return sections
 
 
-def nothing(sampling: Sampling, what: Global) -> str:
+def nothing_to_draw(context: RequestContext, draw: GlobalDraw) -> str:
     """Why nothing can be drawn, for a message."""
-    schema, totals = sampling.space.schema, sampling.version.totals
-    of = schema.node_types if what.element == NODE else schema.edge_types
-    names = ", ".join(repr(of[type_id].name) for type_id in what.types) or f"no {_WORD[what.element]} type"
-    rows = totals.available(what.element, what.types, uniform=True)
-    where = f"version {sampling.version.version} of space {sampling.space.name!r}"
-    if sampling.where is not None:
-        where += f" where {sampling.where.text}"
+    schema, totals = context.space.schema, context.version.totals
+    schema_types = schema.node_types if draw.element == NODE else schema.edge_types
+    names = ", ".join(repr(schema_types[type_id].name) for type_id in draw.types) or f"no {_WORD[draw.element]} type"
+    rows = totals.drawable_count(draw.element, draw.types, uniform=True)
+    source = f"version {context.version.version} of space {context.space.name!r}"
+    if context.row_filter is not None:
+        source += f" where {context.row_filter.text}"
     if rows:
-        which = f" {sampling.weights!r}" if sampling.weights else ""
-        return f"nothing to draw from {names}: all {rows} weights{which} in {where} are zero; draw uniformly"
-    return f"nothing to draw from {names}: {where} has no such {_WORD[what.element]}"
+        weight_label = f" {context.weight_name!r}" if context.weight_name else ""
+        return f"nothing to draw from {names}: all {rows} weights{weight_label} in {source} are zero; draw uniformly"
+    return f"nothing to draw from {names}: {source} has no such {_WORD[draw.element]}"
 
 
-def _draw_block(sampling: Sampling, what: Global, shares: Shares, start: int, count: int) -> Sections:
+def _draw_block(context: RequestContext, draw: GlobalDraw, shares: PartShares, start: int, count: int) -> Sections:
     """The draws start .. start + count - 1 of the stream."""
-    space = sampling.space
-    key = rng.key_of(what.seed, rng.PART, what.element)
+    space = context.space
+    key = rng.key_of(draw.seed, rng.PART, draw.element)
     hosts = np.unique(space.host_of_part[shares.parts[shares.measure > 0]])
     if len(hosts) > 1 and count:
-        order, offsets = group(space.host_of_part[shares.parts].take(choose(key, start, count, shares)), len(space.hosts))
+        order, offsets = group_by_key(space.host_of_part[shares.parts].take(choose_entries(key, start, count, shares)), len(space.hosts))
         rows: list[Ids | None] = [order[offsets[host] : offsets[host + 1]] for host in hosts]
     else:
         rows = [None] * len(hosts)  # all of them, or none
-    asked = [(int(host), Frame(_global_head(sampling, what, int(host), start, count))) for host in hosts]
-    replies = sampling.ask(what.method, asked)
-    for (host, _), reply, own in zip(asked, replies, rows, strict=True):
-        given, wanted = len(reply.arrays[what.identity]), count if own is None else len(own)
-        if given != wanted:
-            raise Internal(f"storaged {space.hosts[host]} gave {given} draws of {wanted} that are its own")
+    requests = [(int(host), Frame(_draw_request(context, draw, int(host), start, count))) for host in hosts]
+    replies = context.dispatch(draw.method, requests)
+    for (host, _), reply, host_rows in zip(requests, replies, rows, strict=True):
+        received, expected = len(reply.arrays[draw.id_section]), count if host_rows is None else len(host_rows)
+        if received != expected:
+            raise Internal(f"storaged {space.hosts[host]} gave {received} draws of {expected} that are its own")
     if len(replies) == 1:
         return dict(replies[0].arrays)
-    return split.merged(count, [(own, reply.arrays) for own, reply in zip(rows, replies, strict=True)])
+    return split.merge_rows(count, [(host_rows, reply.arrays) for host_rows, reply in zip(rows, replies, strict=True)])
 
 
-def _global_head(sampling: Sampling, what: Global, host: int, start: int, count: int, *, race: bool = False, rest: bool = False) -> Any:
-    kind = store.DrawNodesRequest if what.element == NODE else store.DrawEdgesRequest
-    return kind(
-        at=sampling.at(),
-        types=what.types,
-        parts=sampling.space.parts_of(host),
-        seed=what.seed,
+def _draw_request(context: RequestContext, draw: GlobalDraw, host: int, start: int, count: int, *, exponential_keys: bool = False, want_rest: bool = False) -> Any:
+    request_type = store.DrawNodesRequest if draw.element == NODE else store.DrawEdgesRequest
+    return request_type(
+        at=context.version_ref(),
+        types=draw.types,
+        parts=context.space.parts_of(host),
+        seed=draw.seed,
         start=start,
         count=count,
-        uniform=what.uniform,
-        race=race,
-        want_probabilities=what.want_probabilities,
-        rest=rest,
-        weight=sampling.weights,
+        uniform=draw.uniform,
+        race=exponential_keys,
+        want_probabilities=draw.want_probabilities,
+        rest=want_rest,
+        weight=context.weight_name,
     )
 
 
-def _draw_distinct(sampling: Sampling, what: Global, shares: Shares) -> Sections:
+def _draw_distinct(context: RequestContext, draw: GlobalDraw, shares: PartShares) -> Sections:
     """The first distinct draws of the stream, then a race over the rest."""
-    available = sampling.version.totals.available(what.element, what.types, uniform=what.uniform)
-    if what.count > available:
-        how = "uniformly" if what.uniform else "by weight"
-        raise InvalidRequest(f"{what.count} different {_WORD[what.element]}s were asked for; {available} can be drawn {how}")
-    seen, start = FirstSeen(what.identity), 0
-    while not start or (len(seen) < what.count and not seen.given_up):
-        block = min(max(2 * (what.count - len(seen)), 64), what.most)
-        seen.add(_typed(what, _draw_block(sampling, what, shares, start, block)))
-        start += block
-    found = seen.first(what.count)
-    missing = what.count - len(found["types"])
+    available = context.version.totals.drawable_count(draw.element, draw.types, uniform=draw.uniform)
+    if draw.count > available:
+        mode = "uniformly" if draw.uniform else "by weight"
+        raise InvalidRequest(f"{draw.count} different {_WORD[draw.element]}s were asked for; {available} can be drawn {mode}")
+    distinct_draws, start = DistinctDraws(draw.id_section), 0
+    while not start or (len(distinct_draws) < draw.count and not distinct_draws.exhausted):
+        block_size = min(max(2 * (draw.count - len(distinct_draws)), 64), draw.max_rows)
+        distinct_draws.add(_with_types(draw, _draw_block(context, draw, shares, start, block_size)))
+        start += block_size
+    sections = distinct_draws.first(draw.count)
+    missing = draw.count - len(sections["types"])
     if missing:
-        won = race_winners([reply.arrays for reply in ask_but(sampling, what, shares, found, missing, race=True)], what.identity, missing)
-        found = {name: np.concatenate([array, won[name]]) for name, array in found.items()}
-    if what.want_probabilities:
-        found["probabilities"] = given_earlier(
-            found["probabilities"],
-            uniform=what.uniform,
+        winners = smallest_key_rows([reply.arrays for reply in draw_excluding(context, draw, shares, sections, missing, exponential_keys=True)], draw.id_section, missing)
+        sections = {name: np.concatenate([array, winners[name]]) for name, array in sections.items()}
+    if draw.want_probabilities:
+        sections["probabilities"] = conditional_probabilities(
+            sections["probabilities"],
+            uniform=draw.uniform,
             available=available,
-            rest=lambda: weight_but(sampling, what, shares, found) / shares.total,
+            remaining_share=lambda: weight_excluding(context, draw, shares, sections) / shares.total,
         )
-    return found
+    return sections
 
 
-def _typed(what: Global, drawn: Sections) -> Sections:
+def _with_types(draw: GlobalDraw, sections: Sections) -> Sections:
     """Draws with their types."""
-    return drawn | {"types": np.full(len(drawn[what.identity]), what.types[0], np.int32)} if "types" not in drawn else drawn
+    return sections | {"types": np.full(len(sections[draw.id_section]), draw.types[0], np.int32)} if "types" not in sections else sections
 
 
-def ask_but(sampling: Sampling, what: Global, shares: Shares, taken: Sections, count: int, *, race: bool = False, rest: bool = False) -> list[Frame]:
+def draw_excluding(context: RequestContext, draw: GlobalDraw, shares: PartShares, excluded_rows: Sections, count: int, *, exponential_keys: bool = False, want_rest: bool = False) -> list[Frame]:
     """What the hosts say of all rows but those that are taken."""
-    excluded: Sections = {"taken": taken[what.identity], "taken_types": taken["types"]}
-    hosts = np.unique(sampling.space.host_of_part[shares.parts[shares.measure > 0]])
-    asked = [(int(host), Frame(_global_head(sampling, what, int(host), 0, count, race=race, rest=rest), excluded)) for host in hosts]
-    return sampling.ask(what.method, asked)
+    sections: Sections = {"taken": excluded_rows[draw.id_section], "taken_types": excluded_rows["types"]}
+    hosts = np.unique(context.space.host_of_part[shares.parts[shares.measure > 0]])
+    requests = [(int(host), Frame(_draw_request(context, draw, int(host), 0, count, exponential_keys=exponential_keys, want_rest=want_rest), sections)) for host in hosts]
+    return context.dispatch(draw.method, requests)
 
 
-def weight_but(sampling: Sampling, what: Global, shares: Shares, taken: Sections) -> float:
+def weight_excluding(context: RequestContext, draw: GlobalDraw, shares: PartShares, excluded_rows: Sections) -> float:
     """The weight of all rows but those that are taken: the same sum of the same terms, whoever holds them."""
-    rests = [reply.array("rest", "float64", 2) for reply in ask_but(sampling, what, shares, taken, 0, rest=True)]
-    terms = np.concatenate([rest.reshape(-1) for rest in rests])
-    return neumaier(np.sort(terms[terms > 0]))
+    rest_weights = [reply.array("rest", "float64", 2) for reply in draw_excluding(context, draw, shares, excluded_rows, 0, want_rest=True)]
+    terms = np.concatenate([part_weights.reshape(-1) for part_weights in rest_weights])
+    return neumaier_sum(np.sort(terms[terms > 0]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbors:
+class NeighborParams:
     """How neighbors are drawn."""
 
     edge_types: tuple[int, ...]
@@ -230,81 +230,81 @@ class Neighbors:
     want_weights: bool
     want_edge_ids: bool
     want_probabilities: bool
-    different: bool = False
+    distinct_nodes: bool = False
     """Different neighbors, not different edges."""
-    until: Until | None = None
+    temporal_filter: TemporalFilter | None = None
 
 
-def neighbors(sampling: Sampling, how: Neighbors, nodes: Ids, node_type: int, types: Types | None, positions: Ids | None = None) -> Sections:
-    """``how.count`` neighbors of each node: sections [m, count], as DrawNeighborsReply has them.
+def sample_neighbors(context: RequestContext, params: NeighborParams, nodes: Ids, node_type: int, types: Types | None, positions: Ids | None = None) -> Sections:
+    """``params.count`` neighbors of each node: sections [m, count], as DrawNeighborsReply has them.
 
     A draw is keyed by the node's position: its place in the request, or as ``positions`` says.
     """
-    width = 8 + 4 * (len(how.edge_types) > 1) + 4 * how.want_weights + 8 * how.want_edge_ids + _PROBABILITY_BYTES * how.want_probabilities
-    width += 8 * (how.until is not None and how.until.head.want_times)
-    if how.count * len(nodes) * width > REPLY_BYTES:
-        most = REPLY_BYTES // (width * max(how.count, 1))
-        raise InvalidRequest(f"{how.count} neighbors of {len(nodes)} nodes do not fit into one reply; ask for {most} nodes at a time")
+    width = 8 + 4 * (len(params.edge_types) > 1) + 4 * params.want_weights + 8 * params.want_edge_ids + _PROBABILITY_BYTES * params.want_probabilities
+    width += 8 * (params.temporal_filter is not None and params.temporal_filter.head.want_times)
+    if params.count * len(nodes) * width > REPLY_BYTES:
+        max_nodes = REPLY_BYTES // (width * max(params.count, 1))
+        raise InvalidRequest(f"{params.count} neighbors of {len(nodes)} nodes do not fit into one reply; ask for {max_nodes} nodes at a time")
     head = store.DrawNeighborsRequest(
-        at=sampling.at(),
-        edge_types=how.edge_types,
+        at=context.version_ref(),
+        edge_types=params.edge_types,
         node_type=node_type,
-        count=how.count,
-        replace=how.replace,
-        uniform=how.uniform,
-        direction=how.direction,
-        seed=how.seed,
-        hop=how.hop,
-        want_weights=how.want_weights,
-        want_edge_ids=how.want_edge_ids,
-        want_probabilities=how.want_probabilities,
-        weight=sampling.weights,
-        different=how.different,
-        until=None if how.until is None else how.until.head,
+        count=params.count,
+        replace=params.replace,
+        uniform=params.uniform,
+        direction=params.direction,
+        seed=params.seed,
+        hop=params.hop,
+        want_weights=params.want_weights,
+        want_edge_ids=params.want_edge_ids,
+        want_probabilities=params.want_probabilities,
+        weight=context.weight_name,
+        different=params.distinct_nodes,
+        until=None if params.temporal_filter is None else params.temporal_filter.head,
     )
-    plan = split.owners(sampling.space, nodes)
+    plan = split.rows_by_owner(context.space, nodes)
     if not plan:  # no node, so nobody owns one: somebody still knows the shapes
         plan = [(0, None)]
     if positions is None:
         positions = np.arange(len(nodes), dtype=np.int64)
-    asked = []
+    requests = []
     for host, rows in plan:
-        sections: Sections = {"ids": split.taken(nodes, rows), "positions": split.taken(positions, rows)}
+        sections: Sections = {"ids": split.take_rows(nodes, rows), "positions": split.take_rows(positions, rows)}
         if types is not None:
-            sections["types"] = split.taken(types, rows)
-        if how.until is not None:
-            sections["times"] = how.until.at(rows)
-        asked.append((host, Frame(head, sections)))
-    replies = sampling.ask("draw_neighbors", asked)
-    return split.merged(len(nodes), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)])
+            sections["types"] = split.take_rows(types, rows)
+        if params.temporal_filter is not None:
+            sections["times"] = params.temporal_filter.times_at(rows)
+        requests.append((host, Frame(head, sections)))
+    replies = context.dispatch("draw_neighbors", requests)
+    return split.merge_rows(len(nodes), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)])
 
 
-def fanout(sampling: Sampling, hops: Sequence[Neighbors], nodes: Ids, node_type: int, types: Types | None) -> Sections:
+def sample_fanout(context: RequestContext, hops: Sequence[NeighborParams], nodes: Ids, node_type: int, types: Types | None) -> Sections:
     """Hop after hop, each from the flat answer of the one before; sections ``name.hop``.
 
     Times of every hop are those of the nodes that the first one starts from.
     """
     out: Sections = {}
-    paths = 1
+    path_count = 1
     for h, hop in enumerate(hops):
-        until = None if hop.until is None else hop.until.spread(paths)
-        drawn = neighbors(sampling, replace(hop, until=until), nodes, node_type, types)
-        paths *= hop.count
-        for name, array in drawn.items():
+        temporal_filter = None if hop.temporal_filter is None else hop.temporal_filter.repeat(path_count)
+        sections = sample_neighbors(context, replace(hop, temporal_filter=temporal_filter), nodes, node_type, types)
+        path_count *= hop.count
+        for name, array in sections.items():
             out[f"{name}.{h}"] = array.reshape(-1)
         nodes = out[f"ids.{h}"]
-        node_type, types = far_types(sampling.space, hop, out.get(f"types.{h}"))
+        node_type, types = neighbor_types(context.space, hop, out.get(f"types.{h}"))
     _check_size(out)
     return out
 
 
-def far_types(space: Space, hop: Neighbors, edge_types: Types | None) -> tuple[int, Types | None]:
+def neighbor_types(space: SpaceRoute, hop: NeighborParams, edge_types: Types | None) -> tuple[int, Types | None]:
     """The node type of a hop's neighbors: one for all (or -1), and the type of each where they differ."""
     schema = space.schema
     ends = [schema.node_type_id(edge.dst_type if hop.direction == pb.OUT else edge.src_type) for edge in schema.edge_types]
-    reached = {ends[edge_type] for edge_type in hop.edge_types}
-    if len(reached) == 1 or edge_types is None:
-        return reached.pop(), None
+    type_ids = {ends[edge_type] for edge_type in hop.edge_types}
+    if len(type_ids) == 1 or edge_types is None:
+        return type_ids.pop(), None
     # One entry more: edge type -1, "none", is the last one and leads nowhere.
     return -1, np.array([*ends, -1], np.int32)[edge_types]
 

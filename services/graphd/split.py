@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto import spare
-from graphd.route import Space
+from graphd.route import SpaceRoute
 from graphkit import split
-from graphkit.rows import put_rows
+from graphkit.rows import scatter_rows
 
 Arrays = Mapping[str, NDArray[Any]]
 Ids = NDArray[np.int64]
@@ -22,18 +22,18 @@ _PIECE = 1 << 18
 """Entries of ragged rows that are merged or sorted between two checkpoints: some ten milliseconds."""
 
 
-def never() -> None:
+def no_checkpoint() -> None:
     """Return: a checkpoint of work without a deadline."""
 
 
-def pieces(indptr: Ids, checkpoint: Checkpoint, most: int = _PIECE) -> Iterator[slice]:
-    """Yield slices of ragged rows of at most ``most`` entries together, or of one longer row; with a checkpoint before each.
+def ragged_slices(indptr: Ids, checkpoint: Checkpoint, max_entries: int = _PIECE) -> Iterator[slice]:
+    """Yield slices of ragged rows of at most ``max_entries`` entries together, or of one longer row; with a checkpoint before each.
 
     Parameters
     ----------
     indptr : int64[n + 1]
     checkpoint : callable
-    most : int
+    max_entries : int
 
     Yields
     ------
@@ -43,85 +43,85 @@ def pieces(indptr: Ids, checkpoint: Checkpoint, most: int = _PIECE) -> Iterator[
     begin, rows = 0, len(indptr) - 1
     while begin < rows:
         checkpoint()
-        end = max(int(np.searchsorted(indptr, indptr[begin] + most, side="right")) - 1, begin + 1)
+        end = max(int(np.searchsorted(indptr, indptr[begin] + max_entries, side="right")) - 1, begin + 1)
         yield slice(begin, end)
         begin = end
 
 
-def by_host(space: Space, parts: NDArray[np.int32]) -> list[tuple[int, Ids]]:
+def rows_by_host(space: SpaceRoute, parts: NDArray[np.int32]) -> list[tuple[int, Ids]]:
     """The rows of a request that each host answers for, in the order of the request; hosts without rows are left out."""
-    return by_owner(space.host_of_part.take(parts), len(space.hosts))
+    return group_by_owner(space.host_of_part.take(parts), len(space.hosts))
 
 
-def by_owner(owners: NDArray[np.int32], hosts: int) -> list[tuple[int, Ids]]:
+def group_by_owner(owners: NDArray[np.int32], hosts: int) -> list[tuple[int, Ids]]:
     """The rows that each host answers for, where it is known whose each is."""
-    order, offsets = split.group(owners, hosts)
+    order, offsets = split.group_by_key(owners, hosts)
     return [(host, order[offsets[host] : offsets[host + 1]]) for host in range(hosts) if offsets[host] < offsets[host + 1]]
 
 
-def owners(space: Space, ids: Ids) -> list[tuple[int, Ids | None]]:
+def rows_by_owner(space: SpaceRoute, ids: Ids) -> list[tuple[int, Ids | None]]:
     """The rows of node ids that each host answers for; None is every row in order, where one host has all parts."""
     if len(space.hosts) == 1:
         return [(0, None)]
-    return list(by_host(space, split.part_of(ids, space.schema.parts, space.schema.placement)))
+    return list(rows_by_host(space, split.part_of(ids, space.schema.parts, space.schema.placement)))
 
 
-def taken(array: NDArray[Any], rows: Ids | None) -> NDArray[Any]:
+def take_rows(array: NDArray[Any], rows: Ids | None) -> NDArray[Any]:
     """``array[rows]``, or itself for every row."""
     return array if rows is None else array[rows]
 
 
-def merged(count: int, answers: Sequence[tuple[Ids | None, Arrays]]) -> dict[str, NDArray[Any]]:
+def merge_rows(count: int, results: Sequence[tuple[Ids | None, Arrays]]) -> dict[str, NDArray[Any]]:
     """Sections of ``count`` rows, out of those of each host's rows."""
-    if len(answers) == 1 and answers[0][0] is None:
-        return dict(answers[0][1])
-    whole = sum(count if rows is None else len(rows) for rows, _ in answers) == count  # each row is somebody's
+    if len(results) == 1 and results[0][0] is None:
+        return dict(results[0][1])
+    is_complete = sum(count if rows is None else len(rows) for rows, _ in results) == count  # each row is somebody's
     out: dict[str, NDArray[Any]] = {}
-    for rows, arrays in answers:
+    for rows, arrays in results:
         for name, array in arrays.items():
             if name not in out:
-                out[name] = (spare.empty if whole else np.zeros)((count, *array.shape[1:]), array.dtype)
+                out[name] = (spare.empty if is_complete else np.zeros)((count, *array.shape[1:]), array.dtype)
             if rows is None:
                 out[name][:] = array
             else:
-                put_rows(out[name], rows, array)
+                scatter_rows(out[name], rows, array)
     return out
 
 
-def merged_ragged(
-    count: int, answers: Sequence[tuple[Ids | None, Ids, Arrays]], checkpoint: Checkpoint = never
+def merge_ragged(
+    count: int, results: Sequence[tuple[Ids | None, Ids, Arrays]], checkpoint: Checkpoint = no_checkpoint
 ) -> tuple[Ids, dict[str, NDArray[Any]]]:
     """One ragged set of ``count`` rows, out of each host's rows: (rows, their indptr, the sections that it delimits).
 
     ``checkpoint`` is called between pieces, and may raise.
     """
-    if len(answers) == 1 and answers[0][0] is None:
-        return answers[0][1], dict(answers[0][2])
+    if len(results) == 1 and results[0][0] is None:
+        return results[0][1], dict(results[0][2])
     lengths = np.zeros(count, np.int64)
-    for rows, indptr, _ in answers:
+    for rows, indptr, _ in results:
         lengths[slice(None) if rows is None else rows] = np.diff(indptr)
     indptr_out = indptr_of(lengths)
     out: dict[str, NDArray[Any]] = {}
-    for rows, indptr, arrays in answers:
-        starts = taken(indptr_out[:-1], rows)
+    for rows, indptr, arrays in results:
+        starts = take_rows(indptr_out[:-1], rows)
         for name, array in arrays.items():
             if name not in out:
                 out[name] = np.zeros((int(indptr_out[-1]), *array.shape[1:]), array.dtype)
-        for piece in pieces(indptr, checkpoint):
+        for piece in ragged_slices(indptr, checkpoint):
             first, last = int(indptr[piece.start]), int(indptr[piece.stop])
-            at = spread(starts[piece], indptr[piece.start : piece.stop + 1] - first)
+            positions = ragged_positions(starts[piece], indptr[piece.start : piece.stop + 1] - first)
             for name, array in arrays.items():
-                out[name][at] = array[first:last]
+                out[name][positions] = array[first:last]
     return indptr_out, out
 
 
-def merged_counted(
-    count: int, answers: Sequence[tuple[Ids | None, Types, Arrays]], checkpoint: Checkpoint = never
+def merge_counted(
+    count: int, results: Sequence[tuple[Ids | None, Types, Arrays]], checkpoint: Checkpoint = no_checkpoint
 ) -> tuple[Types, dict[str, NDArray[Any]]]:
     """As `merged_ragged`, for answers that tell how long each row is: so does this one, int32[count]."""
-    if len(answers) == 1 and answers[0][0] is None:
-        return answers[0][1], dict(answers[0][2])
-    indptr, out = merged_ragged(count, [(rows, indptr_of(counts), arrays) for rows, counts, arrays in answers], checkpoint)
+    if len(results) == 1 and results[0][0] is None:
+        return results[0][1], dict(results[0][2])
+    indptr, out = merge_ragged(count, [(rows, indptr_of(counts), arrays) for rows, counts, arrays in results], checkpoint)
     return np.diff(indptr).astype(np.int32), out
 
 
@@ -132,28 +132,28 @@ def indptr_of(lengths: Ids | Types) -> Ids:
     return indptr
 
 
-def spread(starts: Ids, indptr: Ids) -> Ids:
+def ragged_positions(starts: Ids, indptr: Ids) -> Ids:
     """Positions ``starts[i] + 0, 1, ..`` of every row i, for rows as long as ``indptr`` says."""
     lengths = np.diff(indptr)
     return np.asarray(np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1], dtype=np.int64))
 
 
-def gathered(indptr: Ids, values: NDArray[Any], rows: Ids) -> tuple[Ids, NDArray[Any]]:
+def gather_ragged(indptr: Ids, values: NDArray[Any], rows: Ids) -> tuple[Ids, NDArray[Any]]:
     """The given rows of a ragged column, in that order."""
-    picked = indptr_of(np.diff(indptr)[rows])
-    return picked, values[spread(indptr[:-1][rows], picked)]
+    out_indptr = indptr_of(np.diff(indptr)[rows])
+    return out_indptr, values[ragged_positions(indptr[:-1][rows], out_indptr)]
 
 
-def reordered(indptr: Ids, arrays: Arrays, keys: Iterable[NDArray[Any]], checkpoint: Checkpoint = never) -> dict[str, NDArray[Any]]:
+def sort_ragged(indptr: Ids, arrays: Arrays, keys: Iterable[NDArray[Any]], checkpoint: Checkpoint = no_checkpoint) -> dict[str, NDArray[Any]]:
     """Each row's entries sorted by ``keys``, the most important one first; the sort is stable.
 
     ``checkpoint`` is called between pieces, and may raise.
     """
-    out, by = {name: np.empty_like(array) for name, array in arrays.items()}, list(reversed(list(keys)))
-    for piece in pieces(indptr, checkpoint):
-        own = slice(int(indptr[piece.start]), int(indptr[piece.stop]))
+    out, sort_keys = {name: np.empty_like(array) for name, array in arrays.items()}, list(reversed(list(keys)))
+    for piece in ragged_slices(indptr, checkpoint):
+        span = slice(int(indptr[piece.start]), int(indptr[piece.stop]))
         rows = np.repeat(np.arange(piece.start, piece.stop, dtype=np.int64), np.diff(indptr[piece.start : piece.stop + 1]))
-        order = np.lexsort([*(key[own] for key in by), rows])
+        order = np.lexsort([*(key[span] for key in sort_keys), rows])
         for name, array in arrays.items():
-            out[name][own] = array[own][order]
+            out[name][span] = array[span][order]
     return out

@@ -11,10 +11,10 @@ from google.protobuf.message import Message
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import Internal
 from graphd import split
-from graphd.route import Space
-from graphd.sample import Sampling, Sections
-from graphd.until import Until
-from graphkit.growth import Front, Met, Reach
+from graphd.route import SpaceRoute
+from graphd.sample import RequestContext, Sections
+from graphd.until import TemporalFilter
+from graphkit.growth import Frontier, Neighbors, HopFanout
 from graphkit.merge import merge_runs, merge_sizes
 from graphkit.split import part_of
 
@@ -22,73 +22,73 @@ Replies = Mapping[int, Frame]
 """By host."""
 
 
-class Spread:
+class HopDispatch:
     """Who owns which nodes of a hop.
 
     Parameters
     ----------
     space : Space
-    fronts : mapping
+    frontiers : mapping
         Of each node type that expands.
-    until : Until, optional
+    temporal_filter : Until, optional
         Of the seeds, in whose trees nodes are.
     """
 
-    def __init__(self, space: Space, fronts: Mapping[int, Front], until: Until | None = None) -> None:
-        self._fronts, self._until, self._hosts = fronts, until, len(space.hosts)
-        parts = {type_id: part_of(front.ids, space.schema.parts, space.schema.placement) for type_id, front in fronts.items()}
-        self._owners = {type_id: space.host_of_part[of] for type_id, of in parts.items()}
-        self._rows = {type_id: dict(split.by_owner(owners, len(space.hosts))) for type_id, owners in self._owners.items()}
+    def __init__(self, space: SpaceRoute, frontiers: Mapping[int, Frontier], temporal_filter: TemporalFilter | None = None) -> None:
+        self._frontiers, self._temporal_filter, self._hosts = frontiers, temporal_filter, len(space.hosts)
+        parts = {type_id: part_of(frontier.ids, space.schema.parts, space.schema.placement) for type_id, frontier in frontiers.items()}
+        self._owners = {type_id: space.host_of_part[row_parts] for type_id, row_parts in parts.items()}
+        self._rows = {type_id: dict(split.group_by_owner(owners, len(space.hosts))) for type_id, owners in self._owners.items()}
 
-    def hosts(self, along: Sequence[Reach]) -> list[int]:
+    def hosts(self, fanouts: Sequence[HopFanout]) -> list[int]:
         """Those that own nodes that an edge type starts at."""
-        return sorted({host for reach in along for host in self._rows[reach.near]})
+        return sorted({host for fanout in fanouts for host in self._rows[fanout.local_type]})
 
-    def ask(
+    def dispatch(
         self,
-        sampling: Sampling,
+        context: RequestContext,
         method: str,
-        along: Sequence[Reach],
-        head: Callable[[list[Reach]], Message],
-        more: Callable[[int, Reach], Sections] = lambda host, reach: {},
+        fanouts: Sequence[HopFanout],
+        build_request: Callable[[list[HopFanout]], Message],
+        extra_sections: Callable[[int, HopFanout], Sections] = lambda host, reach: {},
     ) -> Replies:
-        """Ask each host about its nodes, along the edge types that start at any of them; with ``more`` sections of each edge type."""
-        hosts = self.hosts(along)
+        """Ask each host about its nodes, along the edge types that start at any of them; with ``extra_sections`` sections of each edge type."""
+        hosts = self.hosts(fanouts)
         requests = []
         for host in hosts:
-            theirs = [reach for reach in along if host in self._rows[reach.near]]
+            host_fanouts = [fanout for fanout in fanouts if host in self._rows[fanout.local_type]]
             sections: Sections = {}
-            for type_id in {reach.near for reach in theirs}:
-                sections |= self._of(host, type_id)
-            for reach in theirs:
-                sections |= more(host, reach)
-            requests.append((host, Frame(head(theirs), sections)))
-        return dict(zip(hosts, sampling.ask(method, requests), strict=True))
+            for type_id in {fanout.local_type for fanout in host_fanouts}:
+                sections |= self._node_sections(host, type_id)
+            for fanout in host_fanouts:
+                sections |= extra_sections(host, fanout)
+            requests.append((host, Frame(build_request(host_fanouts), sections)))
+        return dict(zip(hosts, context.dispatch(method, requests), strict=True))
 
-    def _of(self, host: int, type_id: int) -> Sections:
+    def _node_sections(self, host: int, type_id: int) -> Sections:
         """A host's nodes of a type."""
-        front, rows = self._fronts[type_id], self._rows[type_id][host]
-        sections: Sections = {f"ids.{type_id}": front.ids[rows]}
-        if front.trees is not None:
-            sections[f"trees.{type_id}"] = front.trees[rows]
-            if self._until is not None:
-                sections[f"times.{type_id}"] = self._until.at(front.trees[rows])
+        frontier, rows = self._frontiers[type_id], self._rows[type_id][host]
+        sections: Sections = {f"ids.{type_id}": frontier.ids[rows]}
+        if frontier.trees is not None:
+            sections[f"trees.{type_id}"] = frontier.trees[rows]
+            if self._temporal_filter is not None:
+                sections[f"times.{type_id}"] = self._temporal_filter.times_at(frontier.trees[rows])
         return sections
 
-    def merged(self, reach: Reach, replies: Replies) -> Met:
+    def merge_neighbors(self, fanout: HopFanout, replies: Replies) -> Neighbors:
         """One edge type's neighbors, out of what each host said of its own nodes."""
-        theirs = sorted(self._rows[reach.near])
-        place = np.zeros(self._hosts, np.int32)  # of a host among those that have any of the front
-        place[theirs] = np.arange(len(theirs), dtype=np.int32)
-        of = place[self._owners[reach.near]]
-        said = [replies[host] for host in theirs]
-        sizes = [reply.array(f"sizes.{reach.edge_type}", "int32") for reply in said]
-        if sum(map(len, sizes)) != len(of):
-            raise Internal(f"the storageds told of {sum(map(len, sizes))} nodes' neighbors; they were asked about {len(of)}")
-        whole = merge_sizes(of, sizes) if len(sizes) > 1 else sizes[0]
+        front_hosts = sorted(self._rows[fanout.local_type])
+        host_rank = np.zeros(self._hosts, np.int32)  # of a host among those that have any of the front
+        host_rank[front_hosts] = np.arange(len(front_hosts), dtype=np.int32)
+        row_ranks = host_rank[self._owners[fanout.local_type]]
+        host_replies = [replies[host] for host in front_hosts]
+        sizes = [reply.array(f"sizes.{fanout.edge_type}", "int32") for reply in host_replies]
+        if sum(map(len, sizes)) != len(row_ranks):
+            raise Internal(f"the storageds told of {sum(map(len, sizes))} nodes' neighbors; they were asked about {len(row_ranks)}")
+        merged_sizes = merge_sizes(row_ranks, sizes) if len(sizes) > 1 else sizes[0]
 
         def column(name: str) -> Any:
-            pieces = [reply.arrays[f"{name}.{reach.edge_type}"] for reply in said if f"{name}.{reach.edge_type}" in reply.arrays]
-            return None if not pieces else merge_runs(of, whole, pieces) if len(pieces) > 1 else pieces[0]
+            pieces = [reply.arrays[f"{name}.{fanout.edge_type}"] for reply in host_replies if f"{name}.{fanout.edge_type}" in reply.arrays]
+            return None if not pieces else merge_runs(row_ranks, merged_sizes, pieces) if len(pieces) > 1 else pieces[0]
 
-        return Met(sizes=whole, ids=column("ids"), eids=column("eids"), weights=column("weights"), times=column("times"))
+        return Neighbors(sizes=merged_sizes, ids=column("ids"), eids=column("eids"), weights=column("weights"), times=column("times"))

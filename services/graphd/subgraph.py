@@ -9,101 +9,101 @@ from asterism_proto.arrays import Frame
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
 from graphd import read
-from graphd.sample import REPLY_BYTES, Ids, Sampling, Sections, Types
-from graphd.spread import Spread
-from graphd.until import Until
-from graphkit.growth import Expander, Front, Growing, Met, Reach, grow
+from graphd.sample import REPLY_BYTES, Ids, RequestContext, Sections, Types
+from graphd.spread import HopDispatch
+from graphd.until import TemporalFilter
+from graphkit.growth import Expander, Frontier, KHopParams, Neighbors, HopFanout, sample_khop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subgraph:
+class SubgraphParams:
     """What is grown, and how its edges are drawn."""
 
-    reach: tuple[Reach, ...]
+    fanouts: tuple[HopFanout, ...]
     replace: bool
     uniform: bool
     direction: pb.Direction
     seed: int
     disjoint: bool
-    every: bool
+    expand_all_hops: bool
     want_edge_ids: bool
     want_weights: bool
-    until: Until | None = None
+    temporal_filter: TemporalFilter | None = None
     variates: store.Variates | None = None
     """Whose variates keep edges, instead of drawing them for each node."""
 
 
-def subgraph(
-    sampling: Sampling,
-    how: Subgraph,
+def sample_subgraph(
+    context: RequestContext,
+    params: SubgraphParams,
     nodes: Ids,
     node_type: int,
     types: Types | None,
-    expander: Callable[[Sampling, Subgraph], Expander] | None = None,
+    expander: Callable[[RequestContext, SubgraphParams], Expander] | None = None,
 ) -> Sections:
     """Grow a subgraph from seeds: sections as SampleSubgraphReply has them. ``expander`` asks several hosts; None: once a hop."""
-    kinds = read.node_kinds(sampling, nodes, node_type, types)
-    if len(sampling.space.hosts) == 1:
-        return _grown(sampling, how, nodes, kinds)
-    growing = Growing(
-        node_types=len(sampling.space.schema.node_types),
-        reach=how.reach,
-        out=how.direction == pb.OUT,
-        disjoint=how.disjoint,
-        every=how.every,
-        most_bytes=REPLY_BYTES,
+    resolved_types = read.resolve_node_types(context, nodes, node_type, types)
+    if len(context.space.hosts) == 1:
+        return _sample_on_one_host(context, params, nodes, resolved_types)
+    khop_params = KHopParams(
+        node_type_count=len(context.space.schema.node_types),
+        fanouts=params.fanouts,
+        outgoing=params.direction == pb.OUT,
+        disjoint=params.disjoint,
+        expand_all_hops=params.expand_all_hops,
+        max_bytes=REPLY_BYTES,
     )
-    return grow(growing, nodes, kinds, (expander or _Asking)(sampling, how))
+    return sample_khop(khop_params, nodes, resolved_types, (expander or _StoragedExpander)(context, params))
 
 
-def _grown(sampling: Sampling, how: Subgraph, nodes: Ids, types: Types) -> Sections:
+def _sample_on_one_host(context: RequestContext, params: SubgraphParams, nodes: Ids, types: Types) -> Sections:
     """The whole of it, by the one storaged that has every part."""
     head = store.GrowRequest(
-        at=sampling.at(),
-        reach=[store.Growth(edge_type=reach.edge_type, counts=reach.counts) for reach in how.reach],
-        disjoint=how.disjoint,
-        every=how.every,
+        at=context.version_ref(),
+        reach=[store.Growth(edge_type=fanout.edge_type, counts=fanout.counts) for fanout in params.fanouts],
+        disjoint=params.disjoint,
+        every=params.expand_all_hops,
         most_bytes=REPLY_BYTES,
-        replace=how.replace,
-        uniform=how.uniform,
-        direction=how.direction,
-        seed=how.seed,
-        want_edge_ids=how.want_edge_ids,
-        want_weights=how.want_weights,
-        weight=sampling.weights,
-        until=None if how.until is None else how.until.head,
-        variates=how.variates,
+        replace=params.replace,
+        uniform=params.uniform,
+        direction=params.direction,
+        seed=params.seed,
+        want_edge_ids=params.want_edge_ids,
+        want_weights=params.want_weights,
+        weight=context.weight_name,
+        until=None if params.temporal_filter is None else params.temporal_filter.head,
+        variates=params.variates,
     )
-    times = {} if how.until is None else {"times": how.until.times}
-    (reply,) = sampling.ask("grow", [(0, Frame(head, {"ids": nodes, "types": types, **times}))])
+    times = {} if params.temporal_filter is None else {"times": params.temporal_filter.times}
+    (reply,) = context.dispatch("grow", [(0, Frame(head, {"ids": nodes, "types": types, **times}))])
     return dict(reply.arrays)
 
 
-class _Asking:
+class _StoragedExpander:
     """Expands nodes by asking whoever owns them, about all edge types at a time."""
 
-    def __init__(self, sampling: Sampling, how: Subgraph) -> None:
-        self._sampling, self._how = sampling, how
+    def __init__(self, context: RequestContext, params: SubgraphParams) -> None:
+        self._context, self._params = context, params
 
-    def __call__(self, hop: int, along: Sequence[Reach], fronts: Mapping[int, Front]) -> Sequence[Met]:
-        spread = Spread(self._sampling.space, fronts, self._how.until)
-        replies = spread.ask(self._sampling, "expand", along, lambda theirs: expand_head(self._sampling, self._how, hop, theirs))
-        return [spread.merged(reach, replies) for reach in along]
+    def __call__(self, hop: int, fanouts: Sequence[HopFanout], frontiers: Mapping[int, Frontier]) -> Sequence[Neighbors]:
+        dispatch = HopDispatch(self._context.space, frontiers, self._params.temporal_filter)
+        replies = dispatch.dispatch(self._context, "expand", fanouts, lambda host_fanouts: build_expand_request(self._context, self._params, hop, host_fanouts))
+        return [dispatch.merge_neighbors(fanout, replies) for fanout in fanouts]
 
 
-def expand_head(sampling: Sampling, how: Subgraph, hop: int, along: Sequence[Reach]) -> store.ExpandRequest:
+def build_expand_request(context: RequestContext, params: SubgraphParams, hop: int, fanouts: Sequence[HopFanout]) -> store.ExpandRequest:
     """What a storaged is asked of a hop."""
     return store.ExpandRequest(
-        at=sampling.at(),
+        at=context.version_ref(),
         hop=hop,
-        along=[store.Along(edge_type=reach.edge_type, count=reach.counts[hop]) for reach in along],
-        replace=how.replace,
-        uniform=how.uniform,
-        direction=how.direction,
-        seed=how.seed,
-        want_edge_ids=how.want_edge_ids,
-        want_weights=how.want_weights,
-        weight=sampling.weights,
-        until=None if how.until is None else how.until.head,
-        variates=how.variates,
+        along=[store.Along(edge_type=fanout.edge_type, count=fanout.counts[hop]) for fanout in fanouts],
+        replace=params.replace,
+        uniform=params.uniform,
+        direction=params.direction,
+        seed=params.seed,
+        want_edge_ids=params.want_edge_ids,
+        want_weights=params.want_weights,
+        weight=context.weight_name,
+        until=None if params.temporal_filter is None else params.temporal_filter.head,
+        variates=params.variates,
     )

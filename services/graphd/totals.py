@@ -11,12 +11,12 @@ from graphkit import split
 NODE, EDGE = 1, 2
 OWN_WEIGHTS = ("", "weight")
 """Names of the weights that every row has; totals of further ones measure the same rows."""
-_KEPT = 256
+_MAX_KEPT = 256
 """Shares of so many different requests are kept per version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Total:
+class PartitionStats:
     """What one part holds of one type."""
 
     count: int
@@ -28,28 +28,28 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Totals:
+class VersionTotals:
     """All totals of one version; shares are made when first asked for."""
 
     parts: int
-    by_share: Mapping[tuple[int, int, int], Total]
+    part_totals: Mapping[tuple[int, int, int], PartitionStats]
     """(element, type, part) -> total."""
-    named: Mapping[str, Mapping[tuple[int, int, int], Total]] = field(default_factory=dict)
+    by_weight_name: Mapping[str, Mapping[tuple[int, int, int], PartitionStats]] = field(default_factory=dict)
     """The same of each further weight name, of the types that have it."""
-    _weighed: dict[str, Totals] = field(default_factory=dict)
-    _shares: dict[tuple[int, tuple[int, ...], bool], split.Shares] = field(default_factory=dict)
+    _by_weights: dict[str, VersionTotals] = field(default_factory=dict)
+    _shares: dict[tuple[int, tuple[int, ...], bool], split.PartShares] = field(default_factory=dict)
     _rows: dict[tuple[int, int], int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def rows(self, element: int, types: Iterable[int]) -> int:
         """Return the live rows of some types over all parts; no type: of every one."""
         if not self._rows:
-            found: dict[tuple[int, int], int] = {}
-            for (of, type_id, _), total in self.by_share.items():
-                found[of, type_id] = found.get((of, type_id), 0) + total.count
-            self._rows.update(found)
-        wanted = set(types)
-        return sum(count for (of, type_id), count in self._rows.items() if of == element and (not wanted or type_id in wanted))
+            counts: dict[tuple[int, int], int] = {}
+            for (entry_element, type_id, _), total in self.part_totals.items():
+                counts[entry_element, type_id] = counts.get((entry_element, type_id), 0) + total.count
+            self._rows.update(counts)
+        type_ids = set(types)
+        return sum(count for (entry_element, type_id), count in self._rows.items() if entry_element == element and (not type_ids or type_id in type_ids))
 
     def nodes(self, types: Iterable[int]) -> int:
         """Return the live nodes of some types; no type: of every one."""
@@ -59,40 +59,40 @@ class Totals:
         """Return the edges of some types; no type: of every one."""
         return self.rows(EDGE, types)
 
-    def weighed(self, weights: str) -> Totals:
+    def with_weights(self, weight_name: str) -> VersionTotals:
         """The totals by the weights of that name, in place of the rows' own (""); types that have none of it keep theirs."""
-        if not weights:
+        if not weight_name:
             return self
-        found = self._weighed.get(weights)
-        if found is None:
-            found = Totals(parts=self.parts, by_share={**self.by_share, **self.named.get(weights, {})})
-            self._weighed[weights] = found
-        return found
+        totals = self._by_weights.get(weight_name)
+        if totals is None:
+            totals = VersionTotals(parts=self.parts, part_totals={**self.part_totals, **self.by_weight_name.get(weight_name, {})})
+            self._by_weights[weight_name] = totals
+        return totals
 
-    def shares(self, element: int, types: Sequence[int], *, uniform: bool) -> split.Shares:
+    def shares(self, element: int, types: Sequence[int], *, uniform: bool) -> split.PartShares:
         """The shares of every (type, part) in draws from ``types``, by live rows or by weight."""
-        wanted = (element, tuple(sorted(set(types))), uniform)
-        made = self._shares.get(wanted)
-        if made is None:
+        key = (element, tuple(sorted(set(types))), uniform)
+        shares = self._shares.get(key)
+        if shares is None:
             measure = {
                 (type_id, part): float(total.count) if uniform else total.weight
-                for (of, type_id, part), total in self.by_share.items()
-                if of == element and type_id in wanted[1]
+                for (entry_element, type_id, part), total in self.part_totals.items()
+                if entry_element == element and type_id in key[1]
             }
-            made = split.shares(wanted[1], measure, self.parts)
+            shares = split.build_shares(key[1], measure, self.parts)
             with self._lock:
-                while len(self._shares) >= _KEPT:
+                while len(self._shares) >= _MAX_KEPT:
                     self._shares.pop(next(iter(self._shares)))
-                self._shares[wanted] = made
-        return made
+                self._shares[key] = shares
+        return shares
 
-    def counts(self, element: int, type_id: int) -> list[int]:
+    def part_counts(self, element: int, type_id: int) -> list[int]:
         """The live rows of a type in each part."""
-        found = [self.by_share.get((element, type_id, part)) for part in range(self.parts)]
-        return [0 if total is None else total.count for total in found]
+        totals = [self.part_totals.get((element, type_id, part)) for part in range(self.parts)]
+        return [0 if total is None else total.count for total in totals]
 
-    def available(self, element: int, types: Sequence[int], *, uniform: bool) -> int:
+    def drawable_count(self, element: int, types: Sequence[int], *, uniform: bool) -> int:
         """How many different rows a draw from ``types`` can give."""
         return sum(
-            total.count if uniform else total.positive for (of, type_id, _), total in self.by_share.items() if of == element and type_id in types
+            total.count if uniform else total.positive for (entry_element, type_id, _), total in self.part_totals.items() if entry_element == element and type_id in types
         )

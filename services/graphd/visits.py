@@ -9,7 +9,7 @@ import numpy as np
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from graphd import walk
-from graphd.sample import REPLY_BYTES, Ids, Sampling, Sections, Types
+from graphd.sample import REPLY_BYTES, Ids, RequestContext, Sections, Types
 from graphkit.visits import most_visited
 
 _PIECE_BYTES = REPLY_BYTES // 4
@@ -18,10 +18,10 @@ _ROW_BYTES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visiting:
+class VisitParams:
     """How nodes are visited, and how many are told."""
 
-    walking: walk.Walking
+    walk: walk.RandomWalkParams
     """One walk, all traversals of it."""
     walks: int
     """From each node."""
@@ -29,7 +29,7 @@ class Visiting:
     count: int
 
 
-def visits(sampling: Sampling, how: Visiting, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+def top_visited(context: RequestContext, params: VisitParams, nodes: Ids, node_type: int, types: Types | None) -> Sections:
     """The nodes most visited from each node: sections as SamplePinsageReply has them.
 
     Notes
@@ -37,34 +37,34 @@ def visits(sampling: Sampling, how: Visiting, nodes: Ids, node_type: int, types:
     Walk j of node i is walk number i * walks + j of RandomWalk, step for step. Whether it ends before a traversal is decided
     apart from its steps, so that all of them can be taken in one go; what comes behind its end does not count.
     """
-    if len(nodes) * how.count * _ROW_BYTES > REPLY_BYTES:
-        most = REPLY_BYTES // (_ROW_BYTES * how.count)
-        raise InvalidRequest(f"{how.count} neighbors of {len(nodes)} nodes do not fit into one reply; ask for {most} nodes at a time")
-    each = how.walks * (how.walking.length + 1) * (8 + 4 * how.walking.want_types)
-    if each > REPLY_BYTES:
+    if len(nodes) * params.count * _ROW_BYTES > REPLY_BYTES:
+        max_nodes = REPLY_BYTES // (_ROW_BYTES * params.count)
+        raise InvalidRequest(f"{params.count} neighbors of {len(nodes)} nodes do not fit into one reply; ask for {max_nodes} nodes at a time")
+    bytes_per_node = params.walks * (params.walk.length + 1) * (8 + 4 * params.walk.want_types)
+    if bytes_per_node > REPLY_BYTES:
         raise InvalidRequest(
-            f"{how.walks} walks of {how.walking.length} steps from each node: expected {REPLY_BYTES} bytes of them at most, not {each}; "
+            f"{params.walks} walks of {params.walk.length} steps from each node: expected {REPLY_BYTES} bytes of them at most, not {bytes_per_node}; "
             "ask for fewer walks or traversals"
         )
-    hops, far = len(how.walking.steps), _far(sampling, how.walking)
-    mixed = len({int(far[edge_type]) for edge_type in how.walking.steps[-1]}) > 1
+    hops, neighbor_types = len(params.walk.steps), _neighbor_types(context, params.walk)
+    is_mixed = len({int(neighbor_types[edge_type]) for edge_type in params.walk.steps[-1]}) > 1
     pieces = []
-    step = max(_PIECE_BYTES // each, 1)
-    for at in range(0, max(len(nodes), 1), step):
-        own = np.repeat(nodes[at : at + step], how.walks)
-        kinds = None if types is None else np.repeat(types[at : at + step], how.walks)
-        walked = walk.walk(sampling, how.walking, own, node_type, kinds, first_number=at * how.walks)
-        ends = np.ascontiguousarray(walked["nodes"][:, hops::hops])
-        via = far[walked["types"][:, hops - 1 :: hops]] if mixed else None
-        pieces.append(most_visited(how.walking.seed, how.termination, at * how.walks, how.walks, ends, via, how.count))
+    step = max(_PIECE_BYTES // bytes_per_node, 1)
+    for start in range(0, max(len(nodes), 1), step):
+        start_nodes = np.repeat(nodes[start : start + step], params.walks)
+        type_rows = None if types is None else np.repeat(types[start : start + step], params.walks)
+        walk_sections = walk.random_walks(context, params.walk, start_nodes, node_type, type_rows, first_number=start * params.walks)
+        ends = np.ascontiguousarray(walk_sections["nodes"][:, hops::hops])
+        end_types = neighbor_types[walk_sections["types"][:, hops - 1 :: hops]] if is_mixed else None
+        pieces.append(most_visited(params.walk.seed, params.termination, start * params.walks, params.walks, ends, end_types, params.count))
     out: Sections = {"ids": np.concatenate([ids for ids, _, _ in pieces]), "counts": np.concatenate([counts for _, _, counts in pieces])}
-    if mixed:
-        out["kinds"] = np.concatenate([kinds for _, kinds, _ in pieces if kinds is not None])
+    if is_mixed:
+        out["kinds"] = np.concatenate([type_rows for _, type_rows, _ in pieces if type_rows is not None])
     return out
 
 
-def _far(sampling: Sampling, how: walk.Walking) -> Types:
+def _neighbor_types(context: RequestContext, params: walk.RandomWalkParams) -> Types:
     """The node type that each edge type of the schema leads to; -1 behind the last one, for none."""
-    schema = sampling.space.schema
-    ends = [schema.node_type_id(edge.dst_type if how.direction == pb.OUT else edge.src_type) for edge in schema.edge_types]
+    schema = context.space.schema
+    ends = [schema.node_type_id(edge.dst_type if params.direction == pb.OUT else edge.src_type) for edge in schema.edge_types]
     return np.array([*ends, -1], np.int32)

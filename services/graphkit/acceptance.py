@@ -10,31 +10,31 @@ _S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
 
 
 @inlined
-def accepted(hot: np.uint64, cold: np.uint64, column: np.uint64, coin: np.uint64) -> np.uint64:
+def resolve_column(threshold_address: np.uint64, fraction_address: np.uint64, column: np.uint64, coin: np.uint64) -> np.uint64:
     """The column that a draw ends at which fell on ``column`` with ``coin``, in the table of
     `graphkit.alias.thresholds` at two addresses."""
-    return accepted_of(u64_at(hot, column), cold, column, coin)
+    return resolve_column_from_entry(u64_at(threshold_address, column), fraction_address, column, coin)
 
 
 @inlined
-def led_of(row: np.uint64, column: np.uint64, coin: np.uint64) -> np.uint64:
-    """Where the upper half of a coin leads a draw, the column's ``hot`` being ``row``: wrong where it is `undecided`."""
-    led = row & _LOW
+def resolve_by_high_bits(entry: np.uint64, column: np.uint64, coin: np.uint64) -> np.uint64:
+    """Where the upper half of a coin leads a draw, the column's ``hot`` being ``entry``: wrong where it is `undecided`."""
+    alias_column = entry & _LOW
     # All ones where the coin is below the threshold. A branch would be mispredicted every other time, at the price of several draws.
-    kept = np.uint64((np.int64(coin >> _S32) - np.int64(row >> _S32)) >> _SIGN)
-    return led ^ ((column ^ led) & kept)
+    keep_mask = np.uint64((np.int64(coin >> _S32) - np.int64(entry >> _S32)) >> _SIGN)
+    return alias_column ^ ((column ^ alias_column) & keep_mask)
 
 
 @inlined
-def undecided(row: np.uint64, coin: np.uint64) -> bool:
+def needs_low_bits(entry: np.uint64, coin: np.uint64) -> bool:
     """Whether the lower half has to be looked at: once in 2^32 draws."""
-    return bool(coin >> _S32 == row >> _S32)
+    return bool(coin >> _S32 == entry >> _S32)
 
 
 @inlined
-def accepted_of(row: np.uint64, cold: np.uint64, column: np.uint64, coin: np.uint64) -> np.uint64:
+def resolve_column_from_entry(entry: np.uint64, fraction_address: np.uint64, column: np.uint64, coin: np.uint64) -> np.uint64:
     """As `accepted`, where the column's ``hot`` has been read."""
-    taken = led_of(row, column, coin)
-    if undecided(row, coin) and (coin & _LOW) < np.uint64(u32_at(cold, column)):
-        taken = column
-    return taken
+    selected = resolve_by_high_bits(entry, column, coin)
+    if needs_low_bits(entry, coin) and (coin & _LOW) < np.uint64(u32_at(fraction_address, column)):
+        selected = column
+    return selected

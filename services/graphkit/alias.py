@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Internal
-from graphkit.jit import inlined, kernel, settled
+from graphkit.jit import inlined, kernel, as_kernel_array
 
-BLOCK = 65536
+SUM_BLOCK = 65536
 """Values per block of a compensated sum. Sums are part of the law: never change it."""
-TOLERANCE = 1e-12
+LEFTOVER_TOLERANCE = 1e-12
 """What leftovers of a sweep may be short of, per column."""
 
 _TWO64 = 18446744073709551616.0
@@ -41,19 +41,19 @@ def range_sum(weights: NDArray[Any], start: int, stop: int) -> float:
     """Neumaier's sum of each block of ``BLOCK`` values, and of these block sums."""
     total = 0.0
     total_error = 0.0
-    for first in range(start, stop, BLOCK):
+    for first in range(start, stop, SUM_BLOCK):
         s = 0.0
         error = 0.0
-        for i in range(first, min(first + BLOCK, stop)):
+        for i in range(first, min(first + SUM_BLOCK, stop)):
             x: float = np.float64(weights[i])
             t: float = s + x
             # Weights are not negative: the larger one is the larger in magnitude.
             error += (s - t) + x if s >= x else (x - t) + s
             s = t
         block = s + error
-        both = total + block
-        total_error += (total - both) + block if total >= block else (block - both) + total
-        total = both
+        new_total = total + block
+        total_error += (total - new_total) + block if total >= block else (block - new_total) + total
+        total = new_total
     return total + total_error
 
 
@@ -62,13 +62,13 @@ def _sum(weights: NDArray[np.float64]) -> float:
     return range_sum(weights, 0, weights.shape[0])
 
 
-def neumaier(weights: NDArray[Any]) -> float:
+def neumaier_sum(weights: NDArray[Any]) -> float:
     """The float64 sum of non-negative weights: Neumaier's over blocks of ``BLOCK``, then over the block sums.
 
     A writer that meets its weights block by block keeps ``neumaier(block)`` of every ``BLOCK`` values, in order, and
     gives ``neumaier`` of these (of at most ``BLOCK`` of them): the same bits.
     """
-    return float(_sum(settled(np.asarray(weights, np.float64))))
+    return float(_sum(as_kernel_array(np.asarray(weights, np.float64))))
 
 
 @kernel
@@ -148,7 +148,7 @@ def sweep(
 def _sweep_row(p: NDArray[np.float64], prob: NDArray[np.float64], alias: NDArray[np.uint32]) -> float:
     """`sweep` of all of ``p``, light and heavy columns found by two cursors; gives what the leftovers are short of."""
     n = p.shape[0]
-    short = 0.0
+    shortfall = 0.0
     i = 0
     j = 0
     while i < n and p[i] >= 1.0:
@@ -176,7 +176,7 @@ def _sweep_row(p: NDArray[np.float64], prob: NDArray[np.float64], alias: NDArray
                 i += 1
         else:
             if j == n:
-                short += 1.0 - high
+                shortfall += 1.0 - high
                 break
             prob[open_row] = max(high, 0.0)
             alias[open_row] = j
@@ -198,9 +198,9 @@ def _sweep_row(p: NDArray[np.float64], prob: NDArray[np.float64], alias: NDArray
         if not p[i] >= 1.0:
             prob[i] = p[i]
             alias[i] = open_row if open_row >= 0 else i
-            short += 1.0 - p[i]
+            shortfall += 1.0 - p[i]
         i += 1
-    return short
+    return shortfall
 
 
 @kernel
@@ -232,13 +232,13 @@ def build(weights: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.uint32
     Internal
         Where leftovers are short of more than ``TOLERANCE`` a column, which arithmetic does not allow.
     """
-    values = settled(np.asarray(weights, np.float64))
+    values = as_kernel_array(np.asarray(weights, np.float64))
     prob = np.empty(values.size, np.float64)
     alias = np.empty(values.size, np.uint32)
-    total = neumaier(values)
-    short = float(_build(values, total, prob, alias))
-    if total > 0 and not short <= TOLERANCE * values.size:
-        raise Internal(f"alias table of {values.size} columns: the leftovers are short of {short}; are all weights finite and >= 0?")
+    total = neumaier_sum(values)
+    shortfall = float(_build(values, total, prob, alias))
+    if total > 0 and not shortfall <= LEFTOVER_TOLERANCE * values.size:
+        raise Internal(f"alias table of {values.size} columns: the leftovers are short of {shortfall}; are all weights finite and >= 0?")
     return prob, alias
 
 
@@ -250,15 +250,15 @@ def _threshold(prob: float) -> np.uint64:
 
 
 @kernel
-def _thresholds(prob: NDArray[np.float64], alias: NDArray[np.uint32], hot: NDArray[np.uint64], cold: NDArray[np.uint32]) -> None:
+def _pack_thresholds(prob: NDArray[np.float64], alias: NDArray[np.uint32], alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32]) -> None:
     for i in range(prob.shape[0]):
         t = _threshold(prob[i])
-        to = np.uint64(i) if prob[i] >= 1.0 else np.uint64(alias[i])
-        hot[i] = (t & _HIGH) | to
-        cold[i] = np.uint32(t & _LOW)
+        target = np.uint64(i) if prob[i] >= 1.0 else np.uint64(alias[i])
+        alias_threshold[i] = (t & _HIGH) | target
+        alias_fraction[i] = np.uint32(t & _LOW)
 
 
-def thresholds(prob: NDArray[np.float64], alias: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+def pack_thresholds(prob: NDArray[np.float64], alias: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     """The table as draws read it: T = round(prob * 2^64), its high half and the alias hot, its low half cold.
 
     Parameters
@@ -273,72 +273,72 @@ def thresholds(prob: NDArray[np.float64], alias: NDArray[np.uint32]) -> tuple[ND
     cold : uint32[n]
         T & 0xFFFFFFFF.
     """
-    hot, cold = np.empty(prob.size, np.uint64), np.empty(prob.size, np.uint32)
-    _thresholds(settled(prob), settled(alias), hot, cold)
-    return hot, cold
+    alias_threshold, alias_fraction = np.empty(prob.size, np.uint64), np.empty(prob.size, np.uint32)
+    _pack_thresholds(as_kernel_array(prob), as_kernel_array(alias), alias_threshold, alias_fraction)
+    return alias_threshold, alias_fraction
 
 
 @kernel
-def _law(hot: NDArray[np.uint64], cold: NDArray[np.uint32], out: NDArray[np.float64]) -> None:
-    n = hot.shape[0]
-    whole = np.zeros(n, np.uint64)
-    part = np.zeros(n, np.uint64)
+def _implied_distribution(alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32], out: NDArray[np.float64]) -> None:
+    n = alias_threshold.shape[0]
+    units = np.zeros(n, np.uint64)
+    fractions = np.zeros(n, np.uint64)
     for i in range(n):
-        t = (hot[i] & _HIGH) | np.uint64(cold[i])
-        part[i] += t
-        if part[i] < t:
-            whole[i] += _ONE
-        to = np.int64(hot[i] & _LOW)
-        rest = _ZERO - t  # 2^64 - t, which is 2^64 itself for t = 0
-        part[to] += rest
-        if t == _ZERO or part[to] < rest:
-            whole[to] += _ONE
+        t = (alias_threshold[i] & _HIGH) | np.uint64(alias_fraction[i])
+        fractions[i] += t
+        if fractions[i] < t:
+            units[i] += _ONE
+        target = np.int64(alias_threshold[i] & _LOW)
+        complement = _ZERO - t  # 2^64 - t, which is 2^64 itself for t = 0
+        fractions[target] += complement
+        if t == _ZERO or fractions[target] < complement:
+            units[target] += _ONE
     for i in range(n):
-        out[i] = (np.float64(whole[i]) + np.float64(part[i]) / _TWO64) / n
+        out[i] = (np.float64(units[i]) + np.float64(fractions[i]) / _TWO64) / n
 
 
-def law(hot: NDArray[np.uint64], cold: NDArray[np.uint32]) -> NDArray[np.float64]:
+def implied_distribution(alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32]) -> NDArray[np.float64]:
     """The probability of each column that a table implies, summed in whole 2^-64ths: exact but for one rounding.
 
     Parameters
     ----------
-    hot, cold : uint64[n], uint32[n]
+    alias_threshold, alias_fraction : uint64[n], uint32[n]
         From `thresholds`, or of an image's table.
 
     Returns
     -------
     float64[n]
     """
-    out = np.empty(hot.size, np.float64)
-    _law(settled(hot), settled(cold), out)
+    out = np.empty(alias_threshold.size, np.float64)
+    _implied_distribution(as_kernel_array(alias_threshold), as_kernel_array(alias_fraction), out)
     return out
 
 
 @kernel
 def _build_rows(
-    indptr: NDArray[np.int64], weights: NDArray[Any], hot: NDArray[np.uint64], cold: NDArray[np.uint32], sums: NDArray[np.float64]
+    indptr: NDArray[np.int64], weights: NDArray[Any], alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32], sums: NDArray[np.float64]
 ) -> float:
     rows = indptr.shape[0] - 1
     widest = 0
     for r in range(rows):
         widest = max(widest, indptr[r + 1] - indptr[r])
     p, prob, alias = np.empty(widest, np.float64), np.empty(widest, np.float64), np.empty(widest, np.uint32)
-    worst = 0.0
+    max_shortfall = 0.0
     for r in range(rows):
         start, stop = indptr[r], indptr[r + 1]
         n = stop - start
         sums[r] = range_sum(weights, start, stop)
         for k in range(n):
             p[k] = np.float64(weights[start + k]) * n / sums[r] if sums[r] > 0.0 else 0.0
-        short = _sweep_row(p[:n], prob[:n], alias[:n])
+        shortfall = _sweep_row(p[:n], prob[:n], alias[:n])
         if sums[r] > 0.0:
-            worst = max(worst, short / n)
+            max_shortfall = max(max_shortfall, shortfall / n)
         for k in range(n):
             t = _threshold(prob[k])
-            to = np.uint64(k) if prob[k] >= 1.0 else np.uint64(alias[k])
-            hot[start + k] = (t & _HIGH) | to
-            cold[start + k] = np.uint32(t & _LOW)
-    return worst
+            target = np.uint64(k) if prob[k] >= 1.0 else np.uint64(alias[k])
+            alias_threshold[start + k] = (t & _HIGH) | target
+            alias_fraction[start + k] = np.uint32(t & _LOW)
+    return max_shortfall
 
 
 def build_rows(indptr: NDArray[np.int64], weights: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]:
@@ -363,12 +363,12 @@ def build_rows(indptr: NDArray[np.int64], weights: NDArray[Any]) -> tuple[NDArra
     Internal
         As `build`.
     """
-    hot, cold = np.empty(weights.size, np.uint64), np.empty(weights.size, np.uint32)
+    alias_threshold, alias_fraction = np.empty(weights.size, np.uint64), np.empty(weights.size, np.uint32)
     sums = np.empty(indptr.size - 1, np.float64)
-    worst = float(_build_rows(settled(indptr), settled(weights), hot, cold, sums))
-    if not worst <= TOLERANCE:
-        raise Internal(f"alias rows: the leftovers of a row are short of {worst} a column; are all weights finite and >= 0?")
-    return hot, cold, sums
+    max_shortfall = float(_build_rows(as_kernel_array(indptr), as_kernel_array(weights), alias_threshold, alias_fraction, sums))
+    if not max_shortfall <= LEFTOVER_TOLERANCE:
+        raise Internal(f"alias rows: the leftovers of a row are short of {max_shortfall} a column; are all weights finite and >= 0?")
+    return alias_threshold, alias_fraction, sums
 
 
 @kernel
@@ -386,4 +386,4 @@ def row_sums(indptr: NDArray[np.int64], weights: NDArray[np.float32], sums: NDAr
         As there; ``weights`` may be mapped.
     sums : float64[rows], out
     """
-    _row_sums(settled(indptr), settled(weights), sums)
+    _row_sums(as_kernel_array(indptr), as_kernel_array(weights), sums)

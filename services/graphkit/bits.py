@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import inlined, kernel, settled
+from graphkit.jit import inlined, kernel, as_kernel_array
 
-ONE, SHIFT, LOW = np.uint64(1), np.uint64(6), np.uint64(63)
+ONE, WORD_SHIFT, BIT_MASK = np.uint64(1), np.uint64(6), np.uint64(63)
 """The bit of number i is ``ONE << (i & LOW)`` of word ``i >> SHIFT``."""
 _FEW_WORDS, _WORDS_EACH, _MOST_WORDS = 1 << 10, 4, 1 << 17
 """Words that are cleared in no time, and as many more for each number: with these a set of bits is cheaper than one of hashes. And as many as
@@ -17,7 +17,7 @@ _TWOS, _FOURS, _EIGHTS, _BYTES = (np.uint64(value) for value in (0x5555555555555
 
 
 @inlined
-def ones(word: np.uint64) -> np.uint64:
+def popcount(word: np.uint64) -> np.uint64:
     """How many bits are set; LLVM knows this form, and has one instruction for it (Warren 2012, Hacker's Delight, section 5-1)."""
     word = word - (word >> ONE & _TWOS)
     word = (word & _FOURS) + (word >> _S2 & _FOURS)
@@ -25,19 +25,19 @@ def ones(word: np.uint64) -> np.uint64:
 
 
 @inlined
-def ones_below(word: np.uint64, bit: np.uint64) -> np.uint64:
+def popcount_below(word: np.uint64, bit: np.uint64) -> np.uint64:
     """How many of the bits 0 .. bit - 1 are set."""
-    return ones(word & ((ONE << bit) - ONE))
+    return popcount(word & ((ONE << bit) - ONE))
 
 
 @inlined
-def rank_of(at: np.uint64, words: NDArray[np.uint64], firsts: NDArray[np.int32]) -> np.uint64:
-    """How many numbers of a set are smaller, ``firsts`` being how many are in the words before each."""
-    word = at >> SHIFT
-    return np.uint64(firsts[word]) + ones_below(words[word], at & LOW)
+def bit_rank(bit: np.uint64, words: NDArray[np.uint64], word_ranks: NDArray[np.int32]) -> np.uint64:
+    """How many numbers of a set are smaller, ``word_ranks`` being how many are in the words before each."""
+    word = bit >> WORD_SHIFT
+    return np.uint64(word_ranks[word]) + popcount_below(words[word], bit & BIT_MASK)
 
 
-def stays_near(words: int, numbers: int) -> bool:
+def fits_in_cache(words: int, numbers: int) -> bool:
     """Whether so many words of bits are few for so many numbers, and stay in a cache."""
     return words <= min(_FEW_WORDS + _WORDS_EACH * numbers, _MOST_WORDS)
 
@@ -51,23 +51,23 @@ def _ascend(ids: NDArray[np.int64]) -> bool:
 
 
 @kernel
-def _once(ids: NDArray[np.int64], least: np.uint64, words: NDArray[np.uint64]) -> bool:
-    seen = np.uint64(0)
+def _once(ids: NDArray[np.int64], min_id: np.uint64, words: NDArray[np.uint64]) -> bool:
+    repeated = np.uint64(0)
     for i in range(ids.shape[0]):
-        at = np.uint64(ids[i]) - least
-        seen |= words[at >> SHIFT] >> (at & LOW) & ONE
-        words[at >> SHIFT] |= ONE << (at & LOW)
-    return bool(seen == 0)
+        bit = np.uint64(ids[i]) - min_id
+        repeated |= words[bit >> WORD_SHIFT] >> (bit & BIT_MASK) & ONE
+        words[bit >> WORD_SHIFT] |= ONE << (bit & BIT_MASK)
+    return bool(repeated == 0)
 
 
-def distinct(ids: NDArray[np.int64]) -> bool:
+def is_known_distinct(ids: NDArray[np.int64]) -> bool:
     """Whether it is seen at a glance that no id is there twice, and none below 0: they ascend, or lie near each other.
 
     False also where it would take longer to say: of ids in any order that lie far apart.
     """
-    ids = settled(ids)
+    ids = as_kernel_array(ids)
     if not ids.size or _ascend(ids):
         return not ids.size or int(ids[0]) >= 0
-    least, most = int(ids.min()), int(ids.max())
-    words = (most - least >> 6) + 1
-    return least >= 0 and words <= _FEW_WORDS + _WORDS_EACH * ids.size and bool(_once(ids, np.uint64(least), np.zeros(words, np.uint64)))
+    min_id, max_id = int(ids.min()), int(ids.max())
+    words = (max_id - min_id >> 6) + 1
+    return min_id >= 0 and words <= _FEW_WORDS + _WORDS_EACH * ids.size and bool(_once(ids, np.uint64(min_id), np.zeros(words, np.uint64)))

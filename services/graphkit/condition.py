@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto.condition import Always, Column, Combined, Literal, Term, Tree
+from asterism_proto.condition import Constant, ColumnOperand, Connective, Literal, Term, Predicate
 
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Lists:
+class RaggedColumn:
     """A list of values for each row."""
 
     indptr: NDArray[np.int64]
@@ -25,20 +25,20 @@ class Lists:
     """uint8 of texts."""
 
 
-Values = NDArray[Any] | Lists
+ColumnValues = NDArray[Any] | RaggedColumn
 
 
-def satisfied(tree: Tree, read: Callable[[Column], Values], rows: int, known: Callable[[Term], Mask | None] = lambda _: None) -> Mask:
+def evaluate_filter(predicate: Predicate, read: Callable[[ColumnOperand], ColumnValues], rows: int, precomputed: Callable[[Term], Mask | None] = lambda _: None) -> Mask:
     """Which rows satisfy a condition.
 
     Parameters
     ----------
-    tree : Tree
+    predicate : Tree
         As `asterism_proto.meaning.bound` gives it.
     read : callable
         The values of a column, [rows]: numbers, or lists.
     rows : int
-    known : callable
+    precomputed : callable
         What is known of a term without its columns; None: nothing.
 
     Returns
@@ -51,55 +51,55 @@ def satisfied(tree: Tree, read: Callable[[Column], Values], rows: int, known: Ca
     with NaN holds but ``!=``, and ``not`` is the complement; a column of float32 is compared with a number as float32 has it,
     whole numbers with whole ones exactly, bools are 0 and 1. ``is null`` is NaN of numbers, emptiness of texts and lists.
     """
-    if isinstance(tree, Always):
-        return np.full(rows, tree.holds)
-    if isinstance(tree, Combined):
-        if tree.word == "not":
-            return ~satisfied(tree.of[0], read, rows, known)
-        join = np.logical_and if tree.word == "and" else np.logical_or
+    if isinstance(predicate, Constant):
+        return np.full(rows, predicate.value)
+    if isinstance(predicate, Connective):
+        if predicate.operator == "not":
+            return ~evaluate_filter(predicate.operands[0], read, rows, precomputed)
+        join = np.logical_and if predicate.operator == "and" else np.logical_or
         return reduce(
-            lambda left, each: join(left, satisfied(each, read, rows, known), out=left), tree.of[1:], satisfied(tree.of[0], read, rows, known)
+            lambda left, each: join(left, evaluate_filter(each, read, rows, precomputed), out=left), predicate.operands[1:], evaluate_filter(predicate.operands[0], read, rows, precomputed)
         )
-    found = known(tree)
-    if found is not None:
-        return found
-    left = read(tree.left)
-    return _of_lists(tree, left) if isinstance(left, Lists) else _of_numbers(tree, left, read)
+    mask = precomputed(predicate)
+    if mask is not None:
+        return mask
+    left = read(predicate.left)
+    return _compare_ragged(predicate, left) if isinstance(left, RaggedColumn) else _compare_numbers(predicate, left, read)
 
 
-def _of_numbers(term: Term, left: NDArray[Any], read: Callable[[Column], Values]) -> Mask:
+def _compare_numbers(term: Term, left: NDArray[Any], read: Callable[[ColumnOperand], ColumnValues]) -> Mask:
     right = [operand.value if isinstance(operand, Literal) else read(operand) for operand in term.right]
-    found: Mask
+    mask: Mask
     with np.errstate(all="ignore"):
-        match term.word:
+        match term.operator:
             case "null":
-                found = np.isnan(left) if left.dtype.kind == "f" else np.zeros(left.size, np.bool_)
+                mask = np.isnan(left) if left.dtype.kind == "f" else np.zeros(left.size, np.bool_)
             case "in":
-                found = np.zeros(left.size, np.bool_)
+                mask = np.zeros(left.size, np.bool_)
                 for value in right:
-                    found |= left == value
+                    mask |= left == value
             case "between":
-                found = (left >= right[0]) & (left <= right[1])
-            case word:
-                found = np.asarray(COMPARED[word](left, right[0]), np.bool_)
-    return found
+                mask = (left >= right[0]) & (left <= right[1])
+            case operator:
+                mask = np.asarray(COMPARISONS[operator](left, right[0]), np.bool_)
+    return mask
 
 
-def _of_lists(term: Term, left: Lists) -> Mask:
+def _compare_ragged(term: Term, left: RaggedColumn) -> Mask:
     lengths = np.diff(left.indptr)
-    if term.word == "null":
+    if term.operator == "null":
         return np.asarray(lengths == 0)
-    found = np.zeros(lengths.size, np.bool_)
+    mask = np.zeros(lengths.size, np.bool_)
     for operand in term.right:
         if isinstance(operand, Literal):
             text = np.frombuffer(str(operand.value).encode("utf-8", "surrogatepass"), np.uint8)
-            as_long = np.flatnonzero(lengths == text.size)
-            at = left.indptr[as_long, None] + np.arange(text.size)
-            found[as_long[(left.values[at] == text).all(axis=1)]] = True
-    return ~found if term.word == "!=" else found
+            same_length = np.flatnonzero(lengths == text.size)
+            positions = left.indptr[same_length, None] + np.arange(text.size)
+            mask[same_length[(left.values[positions] == text).all(axis=1)]] = True
+    return ~mask if term.operator == "!=" else mask
 
 
-COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "==": np.equal,
     "!=": np.not_equal,
     "<": np.less,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import Whole, inlined, kernel
+from graphkit.jit import IntLike, inlined, kernel
 
 F64 = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ def _log1p(x: float) -> float:
 
 
 @inlined
-def _times_two_to(x: float, k: Whole) -> float:
+def _times_two_to(x: float, k: IntLike) -> float:
     """x * 2^k for x in 0.5 .. 2 and k in -1080 .. 1025, rounded once."""
     first = k // 2
     return x * np.int64((np.int64(first) + 1023) << _EXPONENT).view(np.float64) * np.int64((np.int64(k - first) + 1023) << _EXPONENT).view(np.float64)
@@ -204,15 +204,15 @@ def _power(x: float, y: float) -> float:
     if x != x or y != y:
         return _NAN
     ax = abs(x)
-    whole = np.floor(y) == y
-    odd = whole and abs(y) < _TWO53 and np.floor(y * 0.5) * 2.0 != y
+    is_integer = np.floor(y) == y
+    is_odd = is_integer and abs(y) < _TWO53 and np.floor(y * 0.5) * 2.0 != y
     if abs(y) == _INFINITE:
         if ax == 1.0:
             return 1.0
         return _INFINITE if (ax > 1.0) == (y > 0.0) else 0.0
     if ax == 0.0 or ax == _INFINITE:
         z = ax if y > 0.0 else 1.0 / ax
-    elif x < 0.0 and not whole:
+    elif x < 0.0 and not is_integer:
         return _NAN
     elif y == 1.0:
         z = ax
@@ -224,32 +224,32 @@ def _power(x: float, y: float) -> float:
         z = np.sqrt(ax)
     else:
         z = _power_of_positive(ax, y)
-    return -z if odd and np.float64(x).view(np.int64) < 0 else z
+    return -z if is_odd and np.float64(x).view(np.int64) < 0 else z
 
 
 @kernel
-def logs(x: F64, out: F64) -> None:
+def log_array(x: F64, out: F64) -> None:
     """``out = log(x)``: -inf of 0, NaN below it; float64[n] both, may be one array."""
     for i in range(x.shape[0]):
         out[i] = _log(x[i])
 
 
 @kernel
-def logs1p(x: F64, out: F64) -> None:
+def log1p_array(x: F64, out: F64) -> None:
     """``out = log(1 + x)``, as `logs`."""
     for i in range(x.shape[0]):
         out[i] = _log1p(x[i])
 
 
 @kernel
-def exps(x: F64, out: F64) -> None:
+def exp_array(x: F64, out: F64) -> None:
     """``out = exp(x)``, as `logs`."""
     for i in range(x.shape[0]):
         out[i] = _exp(x[i])
 
 
 @kernel
-def powers(x: F64, y: F64, out: F64) -> None:
+def power_array(x: F64, y: F64, out: F64) -> None:
     """``out = x ** y``, as `logs`: the special values of C99's ``pow``."""
     for i in range(x.shape[0]):
         out[i] = _power(x[i], y[i])

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto.expression import Expression, Step
+from asterism_proto.expression import Expression, Instruction
 from graphkit import elementary
-from graphkit.jit import settled
+from graphkit.jit import as_kernel_array
 
 F64 = NDArray[np.float64]
 
@@ -34,37 +34,37 @@ def evaluate(expression: Expression, columns: Mapping[str, NDArray[Any]], rows: 
     """
     stack: list[F64] = []
     with np.errstate(all="ignore"):
-        for step in expression.steps:
-            if step.word == "number":
-                stack.append(np.full(rows, step.number))
-            elif step.word == "column":
-                stack.append(columns[step.column].astype(np.float64))
+        for instruction in expression.instructions:
+            if instruction.operation == "number":
+                stack.append(np.full(rows, instruction.number))
+            elif instruction.operation == "column":
+                stack.append(columns[instruction.column].astype(np.float64))
             else:
-                values = stack[-step.arity :]
-                del stack[-step.arity :]
-                stack.append(_applied(step, values))
+                values = stack[-instruction.arity :]
+                del stack[-instruction.arity :]
+                stack.append(_apply(instruction, values))
     return stack[0]
 
 
-def weights(expression: Expression, columns: Mapping[str, NDArray[Any]], rows: int) -> NDArray[np.float32]:
+def evaluate_weights(expression: Expression, columns: Mapping[str, NDArray[Any]], rows: int) -> NDArray[np.float32]:
     """`evaluate` as weights, float32[rows]: a value that float32 has not is infinite, or 0, or the nearest that it has."""
     with np.errstate(all="ignore"):
         return evaluate(expression, columns, rows).astype(np.float32)
 
 
-def _applied(step: Step, values: list[F64]) -> F64:
-    if step.word in _OURS:
+def _apply(instruction: Instruction, values: list[F64]) -> F64:
+    if instruction.operation in _FDLIBM:
         out = np.empty(values[0].size, np.float64)
-        _OURS[step.word](*(settled(value) for value in values), out)
+        _FDLIBM[instruction.operation](*(as_kernel_array(value) for value in values), out)
         return out
-    return _EXACT[step.word](*values)
+    return _EXACT[instruction.operation](*values)
 
 
-_OURS: dict[str, Callable[..., None]] = {
-    "log": elementary.logs,
-    "log1p": elementary.logs1p,
-    "exp": elementary.exps,
-    "pow": elementary.powers,
+_FDLIBM: dict[str, Callable[..., None]] = {
+    "log": elementary.log_array,
+    "log1p": elementary.log1p_array,
+    "exp": elementary.exp_array,
+    "pow": elementary.power_array,
 }
 _EXACT: dict[str, Callable[..., F64]] = {
     "+": np.add,

@@ -27,9 +27,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-CHECKED = os.environ.get("ASTERISM_CHECK_BOUNDS", "") == "1"  # noqa: TID251  # decides how kernels are compiled, before any settings are read
+CHECK_BOUNDS = os.environ.get("ASTERISM_CHECK_BOUNDS", "") == "1"  # noqa: TID251  # decides how kernels are compiled, before any settings are read
 """Whether kernels check every index and address."""
-OUTSIDE = "a kernel read or wrote outside of its array"
+OUT_OF_BOUNDS = "a kernel read or wrote outside of its array"
 """Message of the IndexError of a checked kernel."""
 
 _RING = 4096
@@ -40,7 +40,7 @@ _READS, _NOTES = "asterism_extents_contain", "asterism_extents_note"
 _I8, _I64 = ir.IntType(8), ir.IntType(64)
 
 
-class Extents:
+class ExtentTable:
     """Memory of live arrays, as a table that compiled code searches.
 
     Attributes
@@ -59,7 +59,7 @@ class Extents:
         self._tables: deque[NDArray[np.uint64]] = deque(maxlen=_KEPT)
         self._publish()
 
-    def add(self, arrays: Iterable[NDArray[Any]]) -> None:
+    def register(self, arrays: Iterable[NDArray[Any]]) -> None:
         """Register the memory of arrays until their owners are collected."""
         with self._lock:
             for array in arrays:
@@ -73,25 +73,25 @@ class Extents:
                 self._live[extent] = token, weakref.ref(owner, lambda _, extent=extent, token=token: self._drop(extent, token))  # type: ignore[misc]
             self._publish()
 
-    def note(self, start: int, size: int) -> None:
+    def register_recent(self, start: int, size: int) -> None:
         """Register an array for a while, as a kernel does."""
         with self._lock:
-            at = int(self.ring[0]) % _RING
-            self.ring[1 + 2 * at : 3 + 2 * at] = start, start + size
+            slot = int(self.ring[0]) % _RING
+            self.ring[1 + 2 * slot : 3 + 2 * slot] = start, start + size
             self.ring[0] += np.uint64(1)
 
-    def contain(self, base: int, offset: int, size: int) -> bool:
+    def contains(self, base: int, offset: int, size: int) -> bool:
         """Return whether ``size`` bytes from ``base + offset`` on lie in the array that ``base`` is in."""
         if size == 0:
             return True
         table = self._tables[-1]
         n = int(table[0])
-        at = int(np.searchsorted(table[1 : n + 1], np.uint64(base), side="right")) - 1
-        if at >= 0 and _inside(int(table[1 + at]), int(table[1 + n + at]), base, offset, size):
+        index = int(np.searchsorted(table[1 : n + 1], np.uint64(base), side="right")) - 1
+        if index >= 0 and _inside(int(table[1 + index]), int(table[1 + n + index]), base, offset, size):
             return True
-        noted = self.ring[1:].reshape(-1, 2)
-        near = noted[(noted[:, 0] <= np.uint64(base)) & (np.uint64(base) < noted[:, 1])]
-        return any(_inside(int(start), int(end), base, offset, size) for start, end in near)
+        recent = self.ring[1:].reshape(-1, 2)
+        matching = recent[(recent[:, 0] <= np.uint64(base)) & (np.uint64(base) < recent[:, 1])]
+        return any(_inside(int(start), int(end), base, offset, size) for start, end in matching)
 
     def _drop(self, extent: tuple[int, int], token: int) -> None:
         with self._lock:
@@ -101,10 +101,10 @@ class Extents:
     def _publish(self) -> None:
         extents = np.array(sorted(self._live), np.uint64).reshape(-1, 2)
         if len(extents):
-            reach = np.maximum.accumulate(extents[:, 1])
-            first = np.r_[True, extents[1:, 0] >= reach[:-1]]
-            last = np.r_[first[1:], True]
-            extents = np.stack([extents[first, 0], reach[last]], axis=1)
+            max_end = np.maximum.accumulate(extents[:, 1])
+            is_first = np.r_[True, extents[1:, 0] >= max_end[:-1]]
+            is_last = np.r_[is_first[1:], True]
+            extents = np.stack([extents[is_first, 0], max_end[is_last]], axis=1)
         table = np.concatenate([[np.uint64(len(extents))], extents[:, 0], extents[:, 1]]).astype(np.uint64)
         self._tables.append(table)
         self.control[0] = table.ctypes.data
@@ -114,31 +114,31 @@ def _inside(start: int, end: int, base: int, offset: int, size: int) -> bool:
     return start <= base < end and start <= base + offset and base + offset + size <= end
 
 
-EXTENTS = Extents()
+EXTENTS = ExtentTable()
 """Of this process; empty in the fast build."""
 
 
-def require_memory(context: Any, builder: Any, base: Any, offset: Any, size: Any) -> None:
+def emit_bounds_check(context: Any, builder: Any, base: Any, offset: Any, size: Any) -> None:
     """Emit a check that ``size`` bytes from ``base + offset`` on lie in the registered array that ``base`` is in."""
-    kind = ir.FunctionType(_I8, [_I64, _I64, _I64])
-    contains = cgutils.get_or_insert_function(builder.module, kind, _READS)  # type: ignore[no-untyped-call]  # Numba's own, as below
-    require(context, builder, builder.icmp_unsigned("!=", builder.call(contains, [base, offset, size]), ir.Constant(_I8, 0)))
+    function_type = ir.FunctionType(_I8, [_I64, _I64, _I64])
+    contain_function = cgutils.get_or_insert_function(builder.module, function_type, _READS)  # type: ignore[no-untyped-call]  # Numba's own, as below
+    emit_check(context, builder, builder.icmp_unsigned("!=", builder.call(contain_function, [base, offset, size]), ir.Constant(_I8, 0)))
 
 
-def require(context: Any, builder: Any, holds: Any) -> None:
+def emit_check(context: Any, builder: Any, condition: Any) -> None:
     """Emit an IndexError where a condition does not hold."""
-    with builder.if_then(builder.not_(holds), likely=False):
-        context.call_conv.return_user_exc(builder, IndexError, (OUTSIDE,))
+    with builder.if_then(builder.not_(condition), likely=False):
+        context.call_conv.return_user_exc(builder, IndexError, (OUT_OF_BOUNDS,))
 
 
-def emit_note(builder: Any, start: Any, size: Any) -> None:
+def emit_registration(builder: Any, start: Any, size: Any) -> None:
     """Emit the registration of an array for a while."""
-    kind = ir.FunctionType(_I8, [_I64, _I64])
-    note = cgutils.get_or_insert_function(builder.module, kind, _NOTES)  # type: ignore[no-untyped-call]
-    builder.call(note, [start, size])
+    function_type = ir.FunctionType(_I8, [_I64, _I64])
+    note_function = cgutils.get_or_insert_function(builder.module, function_type, _NOTES)  # type: ignore[no-untyped-call]
+    builder.call(note_function, [start, size])
 
 
-if CHECKED and not vars(config)["DISABLE_JIT"]:
+if CHECK_BOUNDS and not vars(config)["DISABLE_JIT"]:
 
     def _pointer(builder: Any, address: Any, index: Any) -> Any:
         return builder.gep(builder.inttoptr(address, _I64.as_pointer()), [index])
@@ -187,25 +187,25 @@ if CHECKED and not vars(config)["DISABLE_JIT"]:
                 high = middle
         if low > 0 and _within(_load(table, low), _load(table, n + low), base, offset, size):
             return np.uint8(1)
-        noted = np.int64(_load(_LAST, _NONE))
-        for back in range(min(noted, _SLOTS)):
-            at = _ONE + 2 * ((noted - 1 - back) % _SLOTS)
-            if _within(_load(_LAST, at), _load(_LAST, at + _ONE), base, offset, size):
+        record_count = np.int64(_load(_LAST, _NONE))
+        for age in range(min(record_count, _SLOTS)):
+            slot = _ONE + 2 * ((record_count - 1 - age) % _SLOTS)
+            if _within(_load(_LAST, slot), _load(_LAST, slot + _ONE), base, offset, size):
                 return np.uint8(1)
         return np.uint8(0)
 
     @numba.cfunc("uint8(uint64, int64)")
     def _note(start: Any, size: Any) -> Any:
         # Kernels of several threads may take one slot: what one of them registered is then lost, and its check fails. Tests run one at a time.
-        noted = np.int64(_load(_LAST, _NONE))  # type: ignore[call-arg]
-        at = _ONE + 2 * (noted % _SLOTS)
-        if noted > 0:
-            before = _ONE + 2 * ((noted - 1) % _SLOTS)
-            if _load(_LAST, before) == start and _load(_LAST, before + _ONE) == start + np.uint64(size):
+        record_count = np.int64(_load(_LAST, _NONE))  # type: ignore[call-arg]
+        slot = _ONE + 2 * (record_count % _SLOTS)
+        if record_count > 0:
+            previous = _ONE + 2 * ((record_count - 1) % _SLOTS)
+            if _load(_LAST, previous) == start and _load(_LAST, previous + _ONE) == start + np.uint64(size):
                 return np.uint8(1)
-        _store(_LAST, at, start)
-        _store(_LAST, at + _ONE, start + np.uint64(size))
-        _store(_LAST, _NONE, np.uint64(noted + 1))
+        _store(_LAST, slot, start)
+        _store(_LAST, slot + _ONE, start + np.uint64(size))
+        _store(_LAST, _NONE, np.uint64(record_count + 1))
         return np.uint8(1)
 
     binding.add_symbol(_READS, _contain.address)

@@ -12,36 +12,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit import layers
-from graphkit.jit import Whole, inlined, kernel, settled
-from graphkit.numbering import Numbering
-from graphkit.successive import plus
+from graphkit.jit import IntLike, inlined, kernel, as_kernel_array
+from graphkit.numbering import Relabeling
+from graphkit.successive import neumaier_add
 
 F64 = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
 
 @inlined
-def _weight(weights: NDArray[np.float32], e: Whole) -> float:
+def _weight(weights: NDArray[np.float32], e: IntLike) -> float:
     """Of an edge; without weights all are 1."""
     return np.float64(weights[e]) if weights.shape[0] > 0 else 1.0
 
 
 @kernel
-def _shares(indptr: NDArray[np.int64], types: NDArray[np.int32], weights: NDArray[np.float32], out: F64) -> None:
+def _edge_shares(indptr: NDArray[np.int64], types: NDArray[np.int32], weights: NDArray[np.float32], out: F64) -> None:
     for row in range(indptr.shape[0] - 1):
-        begin, end = indptr[row], indptr[row + 1]
-        while begin < end:
-            stop, total, rounded = begin, 0.0, 0.0
-            while stop < end and types[stop] == types[begin]:
-                total, rounded = plus(total, rounded, _weight(weights, stop))
+        start, end = indptr[row], indptr[row + 1]
+        while start < end:
+            stop, total, compensation = start, 0.0, 0.0
+            while stop < end and types[stop] == types[start]:
+                total, compensation = neumaier_add(total, compensation, _weight(weights, stop))
                 stop += 1
-            total += rounded
-            for e in range(begin, stop):
+            total += compensation
+            for e in range(start, stop):
                 out[e] = _weight(weights, e) / total if total > 0.0 else 0.0
-            begin = stop
+            start = stop
 
 
-def shares(indptr: NDArray[np.int64], types: NDArray[np.int32], weights: NDArray[np.float32] | None) -> F64:
+def edge_shares(indptr: NDArray[np.int64], types: NDArray[np.int32], weights: NDArray[np.float32] | None) -> F64:
     """The share that each edge has of its node's edges of one type.
 
     Parameters
@@ -58,62 +58,62 @@ def shares(indptr: NDArray[np.int64], types: NDArray[np.int32], weights: NDArray
     float64[edges]
     """
     out = np.zeros(types.size, np.float64)
-    _shares(settled(indptr), settled(types), settled(np.zeros(0, np.float32) if weights is None else weights), out)
+    _edge_shares(as_kernel_array(indptr), as_kernel_array(types), as_kernel_array(np.zeros(0, np.float32) if weights is None else weights), out)
     return out
 
 
 @kernel
-def _give(numbers: NDArray[np.int32], given: F64, high: F64, low: F64) -> None:
-    for e in range(numbers.shape[0]):
-        c = numbers[e]
-        high[c], low[c] = plus(high[c], low[c], given[e])
+def _add_budgets(local_ids: NDArray[np.int32], amounts: F64, high: F64, low: F64) -> None:
+    for e in range(local_ids.shape[0]):
+        c = local_ids[e]
+        high[c], low[c] = neumaier_add(high[c], low[c], amounts[e])
 
 
-class Budgets:
+class BudgetTable:
     """The nodes of one type that a sample has met: which are taken, and what the others were given.
 
     Parameters
     ----------
-    numbering : Numbering
+    relabeling : Numbering
         A new one; nodes are numbered as they are met.
     """
 
-    def __init__(self, numbering: Numbering) -> None:
-        self._numbering = numbering
+    def __init__(self, relabeling: Relabeling) -> None:
+        self._relabeling = relabeling
         self._high, self._low = np.zeros(0, np.float64), np.zeros(0, np.float64)
         self._free = np.zeros(0, np.bool_)
-        self._taken: list[Ids] = []
+        self._sampled: list[Ids] = []
         """The numbers of nodes, as they were taken."""
 
     @property
-    def taken(self) -> Ids:
+    def sampled_ids(self) -> Ids:
         """int64[n]: the ids of the nodes that are taken, in that order."""
-        numbers: Ids = np.concatenate([np.zeros(0, np.int64), *self._taken])
-        ids: Ids = self._numbering.ids[numbers]
+        local_ids: Ids = np.concatenate([np.zeros(0, np.int64), *self._sampled])
+        ids: Ids = self._relabeling.ids[local_ids]
         return ids
 
-    def plant(self, ids: Ids) -> NDArray[np.int32]:
+    def add_seeds(self, ids: Ids) -> NDArray[np.int32]:
         """Take the seeds, before anything else; gives the place of each among ``taken``, -1 for -1. int32[m]."""
-        places = self._numbering.assign(ids)
+        local_ids = self._relabeling.assign(ids)
         self._grow()
-        self._take(np.arange(len(self._numbering), dtype=np.int64))
-        return places
+        self._set_sampled(np.arange(len(self._relabeling), dtype=np.int64))
+        return local_ids
 
-    def give(self, ids: Ids, given: F64) -> None:
+    def add_budgets(self, ids: Ids, amounts: F64) -> None:
         """Add what edges give to the nodes that they lead to, in the order of the edges.
 
         Parameters
         ----------
         ids : int64[edges]
             The far end of each.
-        given : float64[edges]
+        amounts : float64[edges]
             From `shares`.
         """
-        numbers = self._numbering.assign(ids)
+        local_ids = self._relabeling.assign(ids)
         self._grow()
-        _give(settled(numbers), settled(given), self._high, self._low)
+        _add_budgets(as_kernel_array(local_ids), as_kernel_array(amounts), self._high, self._low)
 
-    def measures(self) -> F64:
+    def budgets(self) -> F64:
         """float64[met]: the budget of each node by number; 0 of one that is taken, for it is not drawn again."""
         return np.where(self._free, self._high + self._low, 0.0)
 
@@ -132,19 +132,19 @@ class Budgets:
         int64[n]
             Their ids, in the order of the draws: the first m of n are those of a request for m.
         """
-        met = len(self._numbering)
-        chosen, _ = layers.draw(key, np.array([0, met], np.int64), self.measures() ** 2, min(count, met), replace=False)
-        numbers = chosen[chosen >= 0]
-        self._take(numbers)
-        return self._numbering.ids[numbers]
+        node_count = len(self._relabeling)
+        candidates, _ = layers.draw(key, np.array([0, node_count], np.int64), self.budgets() ** 2, min(count, node_count), replace=False)
+        local_ids = candidates[candidates >= 0]
+        self._set_sampled(local_ids)
+        return self._relabeling.ids[local_ids]
 
-    def _take(self, numbers: Ids) -> None:
-        self._free[numbers] = False
-        self._taken.append(numbers)
+    def _set_sampled(self, local_ids: Ids) -> None:
+        self._free[local_ids] = False
+        self._sampled.append(local_ids)
 
     def _grow(self) -> None:
         """Room for nodes that were met for the first time."""
-        more = len(self._numbering) - self._free.size
-        if more:
-            self._high, self._low = (np.concatenate([sums, np.zeros(more)]) for sums in (self._high, self._low))
-            self._free = np.concatenate([self._free, np.ones(more, np.bool_)])
+        new_count = len(self._relabeling) - self._free.size
+        if new_count:
+            self._high, self._low = (np.concatenate([sums, np.zeros(new_count)]) for sums in (self._high, self._low))
+            self._free = np.concatenate([self._free, np.ones(new_count, np.bool_)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import inlined, kernel, prefetch, settled
+from graphkit.jit import inlined, kernel, prefetch, as_kernel_array
 from graphkit.rng import mix64
 
 FREE = -1
@@ -20,11 +20,11 @@ def _fill(ids: NDArray[np.int64], shift: np.uint64, index_ids: NDArray[np.int64]
     for row in range(n):
         if row + _AHEAD < n:
             prefetch(index_ids, np.int64(mix64(np.uint64(ids[row + _AHEAD])) >> shift))
-        at = np.int64(mix64(np.uint64(ids[row])) >> shift)
-        while index_ids[at] != FREE:
-            at = (at + 1) & mask
-        index_ids[at] = ids[row]
-        index_rows[at] = row
+        slot = np.int64(mix64(np.uint64(ids[row])) >> shift)
+        while index_ids[slot] != FREE:
+            slot = (slot + 1) & mask
+        index_ids[slot] = ids[row]
+        index_rows[slot] = row
 
 
 def build_index(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
@@ -64,18 +64,18 @@ def fill_index(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows:
         Of `index_slots` slots; ``index_rows`` is all 0, ``index_ids`` may be anything.
     """
     index_ids.fill(FREE)
-    _fill(settled(ids), shift_of(index_ids), index_ids, index_rows)
+    _fill(as_kernel_array(ids), shift_of(index_ids), index_ids, index_rows)
 
 
 @inlined
-def slot_of(wanted: np.int64, index_ids: NDArray[np.int64], shift: np.uint64) -> int:
+def slot_of(node_id: np.int64, index_ids: NDArray[np.int64], shift: np.uint64) -> int:
     """Where an id stands in ``index_ids``, -1 where it does not; for other kernels. ``shift`` is `shift_of`."""
     mask = index_ids.shape[0] - 1
-    at = np.int64(mix64(np.uint64(wanted)) >> shift)
-    while index_ids[at] != FREE:
-        if index_ids[at] == wanted:
-            return at  # type: ignore[return-value]  # an int64 here and an int to the caller
-        at = (at + 1) & mask
+    slot = np.int64(mix64(np.uint64(node_id)) >> shift)
+    while index_ids[slot] != FREE:
+        if index_ids[slot] == node_id:
+            return slot  # type: ignore[return-value]  # an int64 here and an int to the caller
+        slot = (slot + 1) & mask
     return -1
 
 
@@ -89,14 +89,14 @@ def _find(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDAr
     n = ids.shape[0]
     for i in range(n):
         if i + _AHEAD < n:
-            ahead = np.int64(mix64(np.uint64(ids[i + _AHEAD])) >> shift)
-            prefetch(index_ids, ahead)
-            prefetch(index_rows, ahead)
+            next_slot = np.int64(mix64(np.uint64(ids[i + _AHEAD])) >> shift)
+            prefetch(index_ids, next_slot)
+            prefetch(index_rows, next_slot)
         rows[i] = -1
         if ids[i] >= 0:
-            at = slot_of(ids[i], index_ids, shift)
-            if at >= 0:
-                rows[i] = np.int64(index_rows[at])
+            slot = slot_of(ids[i], index_ids, shift)
+            if slot >= 0:
+                rows[i] = np.int64(index_rows[slot])
 
 
 def find(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDArray[np.uint32]) -> NDArray[np.int64]:
@@ -116,5 +116,5 @@ def find(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDArr
     if index_ids.size == 0:
         return np.full(ids.size, -1, np.int64)
     rows = np.empty(ids.size, np.int64)
-    _find(settled(ids), settled(index_ids), settled(index_rows), shift_of(index_ids), rows)
+    _find(as_kernel_array(ids), as_kernel_array(index_ids), as_kernel_array(index_rows), shift_of(index_ids), rows)
     return rows

@@ -34,22 +34,22 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
-from graphkit.extents import CHECKED as CHECKED
-from graphkit.extents import EXTENTS, OUTSIDE, emit_note, require_memory
+from graphkit.extents import CHECK_BOUNDS as CHECK_BOUNDS
+from graphkit.extents import EXTENTS, OUT_OF_BOUNDS, emit_registration, emit_bounds_check
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Whole: TypeAlias = "int | np.integer[Any]"
+IntLike: TypeAlias = "int | np.integer[Any]"
 """A whole number as kernels pass it on: of NumPy's where a type matters, Python's where it does not."""
 
 INTERPRETED = bool(vars(config)["DISABLE_JIT"])
 """Whether kernels run as plain Python: ``NUMBA_DISABLE_JIT=1``."""
 
-CHECK_MASK = (1 << 12) - 1
+STOP_CHECK_MASK = (1 << 12) - 1
 """Low bits of a loop's counter that say when it looks at its stop flag: each 4096 steps, some ten microseconds."""
-_CHECKS: dict[str, Any] = {"boundscheck": True} if CHECKED else {}
-_SUFFIX = "-checked" if CHECKED else ""
+_CHECKS: dict[str, Any] = {"boundscheck": True} if CHECK_BOUNDS else {}
+_SUFFIX = "-checked" if CHECK_BOUNDS else ""
 """Of the names of cached files: neither build reads, lists or removes those of the other."""
 _LOCK_LOOK_S, _LOCK_LOOKS = 0.02, 6000
 """Two minutes: longer than any kernel takes to compile beside others. Then it is compiled twice."""
@@ -62,14 +62,14 @@ def kernel(fn: Callable[P, R]) -> Callable[P, R]:
     """
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
-    return _stamped(numba.njit(cache=True, nogil=True, error_model="numpy", **_CHECKS)(fn), fn)
+    return _with_content_key(numba.njit(cache=True, nogil=True, error_model="numpy", **_CHECKS)(fn), fn)
 
 
-def brief(fn: Callable[P, R]) -> Callable[P, R]:
+def kernel_holding_gil(fn: Callable[P, R]) -> Callable[P, R]:
     """As `kernel`, for what takes no longer than to let go of the GIL and to get it back: it holds it."""
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
-    return _stamped(numba.njit(cache=True, error_model="numpy", **_CHECKS)(fn), fn)
+    return _with_content_key(numba.njit(cache=True, error_model="numpy", **_CHECKS)(fn), fn)
 
 
 def inlined(fn: Callable[P, R]) -> Callable[P, R]:
@@ -80,26 +80,26 @@ def inlined(fn: Callable[P, R]) -> Callable[P, R]:
     """
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
-    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "inline": "never", "forceinline": True, "_nrt": CHECKED}
-    return _stamped(numba.njit(**options, **_CHECKS)(fn), fn)
+    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "inline": "never", "forceinline": True, "_nrt": CHECK_BOUNDS}
+    return _with_content_key(numba.njit(**options, **_CHECKS)(fn), fn)
 
 
-def _stamped(compiled: Any, fn: Callable[P, R]) -> Callable[P, R]:
+def _with_content_key(compiled: Any, fn: Callable[P, R]) -> Callable[P, R]:
     """Key the cached code of a kernel by the content of the sources that it was compiled from.
 
     Numba keys it by the modification time of the kernel's own file. Steps and constants that are compiled in lie in files beside
     that one, or here; and by content a copied checkout, or an image that was built elsewhere, can use the compiled code as it is.
     """
     cache = compiled._cache
-    stamp = _sources(Path(fn.__code__.co_filename).parent)
+    stamp = _source_digest(Path(fn.__code__.co_filename).parent)
     files = CompiledFiles(cache.cache_path, cache._impl.filename_base + _SUFFIX, stamp)  # type: ignore[no-untyped-call]
     cache._cache_file = files
-    unguarded = compiled.compile
+    original_compile = compiled.compile
 
     def compile_once(signature: Any) -> Any:
         with global_compiler_lock:  # no other thread of this process is in `files` meanwhile
             try:
-                return unguarded(signature)
+                return original_compile(signature)
             finally:
                 files.unlock()
 
@@ -160,15 +160,15 @@ class CompiledFiles(IndexDataCacheFile):
         """Write compiled code, then list it; what is listed no more goes."""
         name = f"{Path(self._index_path).stem}.{hashlib.sha256(repr((self._version, self._source_stamp, key)).encode()).hexdigest()[:16]}.nbc"
         self._save_data(name, data)  # type: ignore[no-untyped-call]  # Numba's own, as the two below
-        listed = {**self._load_index(), key: name}  # type: ignore[no-untyped-call]
-        self._save_index(listed)  # type: ignore[no-untyped-call]
+        entries = {**self._load_index(), key: name}  # type: ignore[no-untyped-call]
+        self._save_index(entries)  # type: ignore[no-untyped-call]
         for path in Path(self._cache_path).glob(f"{Path(self._index_path).stem}.*.nbc"):
-            if path.name not in listed.values():
+            if path.name not in entries.values():
                 path.unlink(missing_ok=True)
 
 
 @cache
-def _sources(folder: Path) -> bytes:
+def _source_digest(folder: Path) -> bytes:
     """A digest of what the kernels of a folder are made of."""
     digest = hashlib.sha256()
     for path in [*sorted(folder.glob("*.py")), *sorted(Path(__file__).parent.glob("*.py"))]:
@@ -176,7 +176,7 @@ def _sources(folder: Path) -> bytes:
     return digest.digest()
 
 
-def settled(array: NDArray[Any]) -> NDArray[Any]:
+def as_kernel_array(array: NDArray[Any]) -> NDArray[Any]:
     """``array`` as a contiguous, aligned, read-only plain ndarray: the one type that kernels are compiled for.
 
     Numba compiles anew for every mix of writable and read-only arguments, and takes long to type a ``np.memmap``.
@@ -190,10 +190,10 @@ def settled(array: NDArray[Any]) -> NDArray[Any]:
 
 def addresses_of(arrays: Iterable[NDArray[Any]]) -> NDArray[np.uint64]:
     """uint64[n], read-only: where the values of each array begin; 0 for an empty one."""
-    if CHECKED:
+    if CHECK_BOUNDS:
         arrays = list(arrays)
-        EXTENTS.add(arrays)
-    return settled(np.array([array.ctypes.data if array.size else 0 for array in arrays], np.uint64))
+        EXTENTS.register(arrays)
+    return as_kernel_array(np.array([array.ctypes.data if array.size else 0 for array in arrays], np.uint64))
 
 
 if INTERPRETED:
@@ -211,18 +211,18 @@ if INTERPRETED:
             return like[:0]
         _require(address, 0, int(size) * like.itemsize)
         raw = (ctypes.c_byte * (int(size) * like.itemsize)).from_address(int(address))
-        found = np.frombuffer(memoryview(raw).cast("B"), like.dtype)
-        found.flags.writeable = False
-        return found
+        view = np.frombuffer(memoryview(raw).cast("B"), like.dtype)
+        view.flags.writeable = False
+        return view
 
     def prefetch_at(address: Any) -> None:
         """Ask for the cache line at an address; likewise."""
 
-    def copy_at(to: Any, source: Any, size: Any) -> None:
+    def copy_at(target: Any, source: Any, size: Any) -> None:
         """Copy ``size`` bytes from an address to another; the two do not overlap."""
         _require(source, 0, size)
-        _require(to, 0, size)
-        ctypes.memmove(int(to), int(source), int(size))
+        _require(target, 0, size)
+        ctypes.memmove(int(target), int(source), int(size))
 
     def is_set(flag: NDArray[np.int64]) -> bool:
         """Return whether the first value of an array is not 0; another thread may set it at any time."""
@@ -230,15 +230,15 @@ if INTERPRETED:
 
     def register(array: NDArray[Any]) -> None:
         """Register an array whose address a kernel takes itself, where addresses are checked."""
-        EXTENTS.note(array.ctypes.data, array.nbytes)
+        EXTENTS.register_recent(array.ctypes.data, array.nbytes)
 
     def register_at(address: Any, size: Any) -> None:
         """Register ``size`` bytes at an address: of a constant array, of which every mention in compiled code may be a copy."""
-        EXTENTS.note(int(address), int(size))
+        EXTENTS.register_recent(int(address), int(size))
 
     def _require(base: Any, offset: Any, size: Any) -> None:
-        if CHECKED and not EXTENTS.contain(int(base), int(offset), int(size)):
-            raise IndexError(OUTSIDE)
+        if CHECK_BOUNDS and not EXTENTS.contains(int(base), int(offset), int(size)):
+            raise IndexError(OUT_OF_BOUNDS)
 
     def _reader(kind: Any, ctype: Any, dtype: Any) -> Any:
         width = ctypes.sizeof(ctype)
@@ -282,23 +282,23 @@ else:
     @intrinsic
     def view_at(typingctx: Any, address: Any, size: Any, like: Any) -> Any:
         """The array of ``size`` elements of ``like``'s dtype at an address, read-only; somebody must keep it alive."""
-        viewed = types.Array(like.dtype, 1, "C", readonly=True)
+        view_type = types.Array(like.dtype, 1, "C", readonly=True)
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            array = context.make_array(viewed)(context, builder)
-            element = context.get_data_type(viewed.dtype)
+            array = context.make_array(view_type)(context, builder)
+            element = context.get_data_type(view_type.dtype)
             width = context.get_constant(types.intp, context.get_abi_sizeof(element))
             at = builder.inttoptr(context.cast(builder, args[0], signature.args[0], types.intp), element.as_pointer())
             count = context.cast(builder, args[1], signature.args[1], types.intp)
-            if CHECKED:
+            if CHECK_BOUNDS:
                 base = builder.ptrtoint(at, ir.IntType(64))
-                require_memory(context, builder, base, ir.Constant(ir.IntType(64), 0), builder.mul(count, width))
+                emit_bounds_check(context, builder, base, ir.Constant(ir.IntType(64), 0), builder.mul(count, width))
             populate_array(  # type: ignore[no-untyped-call]
                 array, data=at, shape=[count], strides=[width], itemsize=width, meminfo=None
             )
             return array._getvalue()
 
-        return viewed(address, size, like), codegen
+        return view_type(address, size, like), codegen
 
     @intrinsic
     def prefetch_at(typingctx: Any, address: Any) -> Any:
@@ -314,14 +314,14 @@ else:
         return types.void(types.uint64), codegen
 
     @intrinsic
-    def copy_at(typingctx: Any, to: Any, source: Any, size: Any) -> Any:
+    def copy_at(typingctx: Any, target: Any, source: Any, size: Any) -> Any:
         """Copy ``size`` bytes from an address to another; the two do not overlap."""
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             byte = ir.IntType(8).as_pointer()
-            if CHECKED:
+            if CHECK_BOUNDS:
                 for address in args[:2]:
-                    require_memory(context, builder, address, ir.Constant(ir.IntType(64), 0), args[2])
+                    emit_bounds_check(context, builder, address, ir.Constant(ir.IntType(64), 0), args[2])
             raw_memcpy(builder, builder.inttoptr(args[0], byte), builder.inttoptr(args[1], byte), args[2], 1)  # type: ignore[no-untyped-call]
             return context.get_dummy_value()
 
@@ -342,11 +342,11 @@ else:
         """Register a contiguous array whose address a kernel takes itself, where addresses are checked."""
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            made = context.make_array(signature.args[0])(context, builder, args[0])
-            width, size = ir.IntType(64), made.itemsize
-            for extent in cgutils.unpack_tuple(builder, made.shape):  # type: ignore[no-untyped-call]
+            array_struct = context.make_array(signature.args[0])(context, builder, args[0])
+            width, size = ir.IntType(64), array_struct.itemsize
+            for extent in cgutils.unpack_tuple(builder, array_struct.shape):  # type: ignore[no-untyped-call]
                 size = builder.mul(size, extent)
-            emit_note(builder, builder.ptrtoint(made.data, width), size)
+            emit_registration(builder, builder.ptrtoint(array_struct.data, width), size)
             return context.get_dummy_value()
 
         return types.void(array), codegen
@@ -356,7 +356,7 @@ else:
         """Register ``size`` bytes at an address: of a constant array, of which every mention in compiled code may be a copy."""
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            emit_note(builder, args[0], args[1])
+            emit_registration(builder, args[0], args[1])
             return context.get_dummy_value()
 
         return types.void(types.uint64, types.int64), codegen
@@ -366,9 +366,9 @@ else:
         def read(typingctx: Any, address: Any, index: Any) -> Any:
             def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
                 at = context.cast(builder, args[1], signature.args[1], types.intp)
-                if CHECKED:
+                if CHECK_BOUNDS:
                     width = ir.Constant(ir.IntType(64), ctypes.sizeof(ctype))
-                    require_memory(context, builder, args[0], builder.mul(at, width), width)
+                    emit_bounds_check(context, builder, args[0], builder.mul(at, width), width)
                 base = builder.inttoptr(args[0], context.get_data_type(kind).as_pointer())
                 return builder.load(builder.gep(base, [at]))
 

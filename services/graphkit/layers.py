@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from graphkit import alias
 from graphkit.elementary import log
-from graphkit.jit import kernel, settled
-from graphkit.rng import below, derive, unit, word
-from graphkit.successive import plus
+from graphkit.jit import kernel, as_kernel_array
+from graphkit.rng import bounded, derive, unit_float, word
+from graphkit.successive import neumaier_add
 
 SUM, SQRT, SQUARES = 1, 2, 3
 """What a candidate counts, as in `asterism.v1.LayerMeasure`."""
@@ -19,34 +19,34 @@ _S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 @kernel
-def _pool(indptr: NDArray[np.int64], numbers: NDArray[np.int32], weights: NDArray[np.float32], measure: np.int64, out: NDArray[np.float64]) -> None:
+def _candidate_measures(indptr: NDArray[np.int64], edge_candidates: NDArray[np.int32], weights: NDArray[np.float32], measure: np.int64, out: NDArray[np.float64]) -> None:
     n = out.shape[0]
-    rounded = np.zeros(n, np.float64)
+    compensation = np.zeros(n, np.float64)
     squares = measure == SQUARES
     # Of squares: the row whose edges are being summed, and their sum so far.
     row_of = np.full(n if squares else 0, -1, np.int64)
     row_sum = np.zeros(n if squares else 0, np.float64)
     for row in range(indptr.shape[0] - 1):
         for e in range(indptr[row], indptr[row + 1]):
-            c = numbers[e]
+            c = edge_candidates[e]
             weight = np.float64(weights[e]) if weights.shape[0] > 0 else 1.0
             if not squares:
-                out[c], rounded[c] = plus(out[c], rounded[c], weight)
+                out[c], compensation[c] = neumaier_add(out[c], compensation[c], weight)
                 continue
             if row_of[c] != row:
-                out[c], rounded[c] = plus(out[c], rounded[c], row_sum[c] * row_sum[c])
+                out[c], compensation[c] = neumaier_add(out[c], compensation[c], row_sum[c] * row_sum[c])
                 row_of[c], row_sum[c] = row, 0.0
             row_sum[c] += weight
     for c in range(n):
         if squares:
-            out[c], rounded[c] = plus(out[c], rounded[c], row_sum[c] * row_sum[c])
-        out[c] += rounded[c]
+            out[c], compensation[c] = neumaier_add(out[c], compensation[c], row_sum[c] * row_sum[c])
+        out[c] += compensation[c]
         if measure == SQRT:
             out[c] = math.sqrt(out[c])
 
 
-def pool(
-    indptr: NDArray[np.int64], numbers: NDArray[np.int32], weights: NDArray[np.float32] | None, measure: int, candidates: int
+def candidate_measures(
+    indptr: NDArray[np.int64], edge_candidates: NDArray[np.int32], weights: NDArray[np.float32] | None, measure: int, candidate_count: int
 ) -> NDArray[np.float64]:
     """What each candidate counts.
 
@@ -54,32 +54,32 @@ def pool(
     ----------
     indptr : int64[rows + 1]
         The edges of each of a layer's nodes.
-    numbers : int32[edges]
+    edge_candidates : int32[edges]
         The candidate that each leads to.
     weights : float32[edges] or None
         None: all 1.
     measure : int
         ``SUM``: the sum of the weights of the edges that lead to it; ``SQRT``: its square root; ``SQUARES``: the sum over rows of
         the squared sum of a row's.
-    candidates : int
+    candidate_count : int
 
     Returns
     -------
     float64[candidates]
         Neumaier sums in the order of the edges.
     """
-    out = np.zeros(candidates, np.float64)
-    given = np.zeros(0, np.float32) if weights is None else weights
-    _pool(settled(indptr), settled(numbers), settled(given), np.int64(measure), out)
+    out = np.zeros(candidate_count, np.float64)
+    weights_or_empty = np.zeros(0, np.float32) if weights is None else weights
+    _candidate_measures(as_kernel_array(indptr), as_kernel_array(edge_candidates), as_kernel_array(weights_or_empty), np.int64(measure), out)
     return out
 
 
 @kernel
-def _draw(
+def _draw_by_alias(
     key: np.uint64,
     starts: NDArray[np.int64],
-    hot: NDArray[np.uint64],
-    cold: NDArray[np.uint32],
+    alias_threshold: NDArray[np.uint64],
+    alias_fraction: NDArray[np.uint32],
     sums: NDArray[np.float64],
     measures: NDArray[np.float64],
     count: np.int64,
@@ -89,24 +89,24 @@ def _draw(
     for layer in range(sums.shape[0]):
         if not sums[layer] > 0.0:
             continue
-        own, start = derive(key, np.uint64(layer)), starts[layer]
+        layer_key, start = derive(key, np.uint64(layer)), starts[layer]
         n = np.uint64(starts[layer + 1] - start)
         for k in range(count):
-            w = word(own, np.uint64(k))
-            column = below(w, n)
+            w = word(layer_key, np.uint64(k))
+            column = bounded(w, n)
             coin = w * n
-            row = hot[start + np.int64(column)]
+            entry = alias_threshold[start + np.int64(column)]
             high = coin >> _S32
-            taken = column if high < (row >> _S32) else row & _LOW
-            if high == (row >> _S32) and (coin & _LOW) < np.uint64(cold[start + np.int64(column)]):
-                taken = column
-            chosen = start + np.int64(taken)
-            out[layer * count + k] = chosen
-            probabilities[layer * count + k] = measures[chosen] / sums[layer]
+            selected = column if high < (entry >> _S32) else entry & _LOW
+            if high == (entry >> _S32) and (coin & _LOW) < np.uint64(alias_fraction[start + np.int64(column)]):
+                selected = column
+            candidate = start + np.int64(selected)
+            out[layer * count + k] = candidate
+            probabilities[layer * count + k] = measures[candidate] / sums[layer]
 
 
 @kernel
-def _race(
+def _draw_by_exponential_keys(
     key: np.uint64,
     starts: NDArray[np.int64],
     measures: NDArray[np.float64],
@@ -115,26 +115,26 @@ def _race(
     probabilities: NDArray[np.float64],
 ) -> None:
     for layer in range(starts.shape[0] - 1):
-        own, start = derive(key, np.uint64(layer)), starts[layer]
+        layer_key, start = derive(key, np.uint64(layer)), starts[layer]
         n = starts[layer + 1] - start
         arrivals = np.empty(n, np.float64)
         positive = np.int64(0)
         for c in range(n):
             arrivals[c] = np.inf
             if measures[start + c] > 0.0:
-                arrivals[c] = -log(unit(word(own, np.uint64(c)))) / measures[start + c]
+                arrivals[c] = -log(unit_float(word(layer_key, np.uint64(c)))) / measures[start + c]
                 positive += 1
         order = np.argsort(arrivals, kind="mergesort")
-        drawn = positive if positive < count else count
+        draw_count = positive if positive < count else count
         # What is left is summed from what was not drawn on, backwards over the draws: nothing cancels.
         high, low = 0.0, 0.0
-        for c in range(drawn, positive):
-            high, low = plus(high, low, measures[start + order[c]])
-        for k in range(drawn - 1, -1, -1):
-            chosen = start + order[k]
-            high, low = plus(high, low, measures[chosen])
-            out[layer * count + k] = chosen
-            probabilities[layer * count + k] = min(measures[chosen] / (high + low), 1.0)
+        for c in range(draw_count, positive):
+            high, low = neumaier_add(high, low, measures[start + order[c]])
+        for k in range(draw_count - 1, -1, -1):
+            candidate = start + order[k]
+            high, low = neumaier_add(high, low, measures[candidate])
+            out[layer * count + k] = candidate
+            probabilities[layer * count + k] = min(measures[candidate] / (high + low), 1.0)
 
 
 def draw(
@@ -161,12 +161,12 @@ def draw(
     probabilities : float64[layers * count]
         Of each draw, without replacement given the earlier ones; 0 where there is none.
     """
-    layers = starts.size - 1
-    chosen, probabilities = np.full(layers * count, -1, np.int64), np.zeros(layers * count, np.float64)
+    layer_count = starts.size - 1
+    candidates, probabilities = np.full(layer_count * count, -1, np.int64), np.zeros(layer_count * count, np.float64)
     if replace:
-        hot, cold, sums = alias.build_rows(starts, measures)
-        tables = (settled(hot), settled(cold), settled(sums))
-        _draw(np.uint64(key), settled(starts), *tables, settled(measures), np.int64(count), chosen, probabilities)
+        alias_threshold, alias_fraction, sums = alias.build_rows(starts, measures)
+        tables = (as_kernel_array(alias_threshold), as_kernel_array(alias_fraction), as_kernel_array(sums))
+        _draw_by_alias(np.uint64(key), as_kernel_array(starts), *tables, as_kernel_array(measures), np.int64(count), candidates, probabilities)
     else:
-        _race(np.uint64(key), settled(starts), settled(measures), np.int64(count), chosen, probabilities)
-    return chosen, probabilities
+        _draw_by_exponential_keys(np.uint64(key), as_kernel_array(starts), as_kernel_array(measures), np.int64(count), candidates, probabilities)
+    return candidates, probabilities

@@ -8,25 +8,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import kernel, settled
+from graphkit.jit import kernel, as_kernel_array
 
 
 @kernel
-def _merge_sizes(of: NDArray[np.int32], sizes: NDArray[np.int32], rows: NDArray[np.int64], out: NDArray[np.int32]) -> None:
-    for i in range(of.shape[0]):
-        out[i] = sizes[rows[of[i]]]
-        rows[of[i]] += 1
+def _merge_sizes(source: NDArray[np.int32], sizes: NDArray[np.int32], next_rows: NDArray[np.int64], out: NDArray[np.int32]) -> None:
+    for i in range(source.shape[0]):
+        out[i] = sizes[next_rows[source[i]]]
+        next_rows[source[i]] += 1
 
 
 @kernel
-def _merge_runs(of: NDArray[np.int32], sizes: NDArray[np.int32], values: NDArray[Any], starts: NDArray[np.int64], out: NDArray[Any]) -> None:
-    at = np.int64(0)
-    for i in range(of.shape[0]):
-        start = starts[of[i]]
+def _merge_runs(source: NDArray[np.int32], sizes: NDArray[np.int32], values: NDArray[Any], starts: NDArray[np.int64], out: NDArray[Any]) -> None:
+    position = np.int64(0)
+    for i in range(source.shape[0]):
+        start = starts[source[i]]
         for k in range(sizes[i]):
-            out[at + k] = values[start + k]
-        at += sizes[i]
-        starts[of[i]] = start + sizes[i]
+            out[position + k] = values[start + k]
+        position += sizes[i]
+        starts[source[i]] = start + sizes[i]
 
 
 def _starts(pieces: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
@@ -35,27 +35,27 @@ def _starts(pieces: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     return out
 
 
-def merge_sizes(of: NDArray[np.int32], sizes: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+def merge_sizes(source: NDArray[np.int32], sizes: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
     """The size of each run of the whole.
 
     Parameters
     ----------
-    of : int32[m]
+    source : int32[m]
         Whose each run is: a position in ``sizes``. Everybody's runs are in the order of the whole.
     sizes : sequence of int32[]
         Of each one's runs.
     """
-    out = np.empty(len(of), np.int32)
-    _merge_sizes(settled(of), settled(np.concatenate(sizes)), _starts(sizes), out)
+    out = np.empty(len(source), np.int32)
+    _merge_sizes(as_kernel_array(source), as_kernel_array(np.concatenate(sizes)), _starts(sizes), out)
     return out
 
 
-def merge_runs(of: NDArray[np.int32], sizes: NDArray[np.int32], values: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def merge_runs(source: NDArray[np.int32], sizes: NDArray[np.int32], values: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """The runs of the whole.
 
     Parameters
     ----------
-    of : int32[m]
+    source : int32[m]
         As of `merge_sizes`.
     sizes : int32[m]
         From it.
@@ -64,5 +64,5 @@ def merge_runs(of: NDArray[np.int32], sizes: NDArray[np.int32], values: Sequence
     """
     joined = np.concatenate(values)
     out = np.empty_like(joined)
-    _merge_runs(settled(of), settled(sizes), settled(joined), _starts(values), out)
+    _merge_runs(as_kernel_array(source), as_kernel_array(sizes), as_kernel_array(joined), _starts(values), out)
     return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import Whole, inlined, kernel, settled
+from graphkit.jit import IntLike, inlined, kernel, as_kernel_array
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -32,7 +32,7 @@ def _round(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> tuple[
 
 
 @inlined
-def siphash(values: U8, start: Whole, stop: Whole, salt: np.uint64) -> np.uint64:
+def siphash(values: U8, start: IntLike, stop: IntLike, salt: np.uint64) -> np.uint64:
     """SipHash-1-3 of a run of bytes under the key (salt, 0)."""
     v0, v1, v2, v3 = _V0 ^ salt, _V1, _V2 ^ salt, _V3
     word, shift = U64(0), U64(0)
@@ -61,7 +61,7 @@ def _ids(indptr: I64, values: U8, salt: np.uint64, out: I64) -> None:
         out[i] = np.int64(siphash(values, indptr[i], indptr[i + 1], salt) >> _ONE)
 
 
-def ids_of(indptr: I64, values: U8, salt: int) -> I64:
+def compute_string_ids(indptr: I64, values: U8, salt: int) -> I64:
     """The id of each name: int64[n], as `asterism_proto.names.ids_of`.
 
     Parameters
@@ -72,26 +72,26 @@ def ids_of(indptr: I64, values: U8, salt: int) -> I64:
         Of the space's schema.
     """
     out = np.empty(indptr.size - 1, np.int64)
-    _ids(settled(indptr), settled(values), np.uint64(salt), out)
+    _ids(as_kernel_array(indptr), as_kernel_array(values), np.uint64(salt), out)
     return out
 
 
 @kernel
-def _unlike(rows: I64, indptr: I64, values: U8, held_indptr: I64, held_values: U8) -> int:
+def _first_mismatch(rows: I64, indptr: I64, values: U8, stored_indptr: I64, stored_values: U8) -> int:
     for i in range(rows.shape[0]):
         row = rows[i]
         if row < 0:
             continue
-        start, stop, held = indptr[i], indptr[i + 1], held_indptr[row]
-        if stop - start != held_indptr[row + 1] - held:
+        start, stop, stored_start = indptr[i], indptr[i + 1], stored_indptr[row]
+        if stop - start != stored_indptr[row + 1] - stored_start:
             return i
         for k in range(stop - start):
-            if values[start + k] != held_values[held + k]:
+            if values[start + k] != stored_values[stored_start + k]:
                 return i
     return -1
 
 
-def unlike(rows: I64, indptr: I64, values: U8, held_indptr: I64, held_values: U8) -> int:
+def first_mismatch(rows: I64, indptr: I64, values: U8, stored_indptr: I64, stored_values: U8) -> int:
     """The first name that is not the one that it is held against; -1 where all are.
 
     Parameters
@@ -100,7 +100,7 @@ def unlike(rows: I64, indptr: I64, values: U8, held_indptr: I64, held_values: U8
         Which of the held names each one should be; a negative one is not looked at.
     indptr, values : int64[n + 1], uint8[]
         Names.
-    held_indptr, held_values : int64[m + 1], uint8[]
+    stored_indptr, stored_values : int64[m + 1], uint8[]
         Those that they are held against.
     """
-    return int(_unlike(settled(rows), settled(indptr), settled(values), settled(held_indptr), settled(held_values)))
+    return int(_first_mismatch(as_kernel_array(rows), as_kernel_array(indptr), as_kernel_array(values), as_kernel_array(stored_indptr), as_kernel_array(stored_values)))

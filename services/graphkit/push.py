@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import kernel, settled
+from graphkit.jit import kernel, as_kernel_array
 
 
 @kernel
-def _settle(
-    front: NDArray[np.int64],
+def _absorb_residuals(
+    frontier: NDArray[np.int64],
     nodes: NDArray[np.int64],
     masses: NDArray[np.float64],
     alpha: float,
@@ -18,16 +18,16 @@ def _settle(
     residuals: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None:
-    for i in range(front.shape[0]):
-        pair = front[i]
+    for i in range(frontier.shape[0]):
+        pair = frontier[i]
         mass, amount = masses[nodes[pair]], residuals[pair]
         residuals[pair] = 0.0
         scores[pair] += alpha * amount if mass > 0.0 else amount
         out[i] = (1.0 - alpha) * amount / mass if mass > 0.0 else 0.0
 
 
-def settle(
-    front: NDArray[np.int64],
+def absorb_residuals(
+    frontier: NDArray[np.int64],
     nodes: NDArray[np.int64],
     masses: NDArray[np.float64],
     alpha: float,
@@ -38,7 +38,7 @@ def settle(
 
     Parameters
     ----------
-    front : int64[f]
+    frontier : int64[f]
         Pairs of a start and a node.
     nodes : int64[pairs]
         The node of each pair, by number.
@@ -52,14 +52,14 @@ def settle(
     -------
     float64[f]
     """
-    out = np.empty(len(front), np.float64)
-    _settle(settled(front), settled(nodes), settled(masses), float(alpha), scores, residuals, out)
+    out = np.empty(len(frontier), np.float64)
+    _absorb_residuals(as_kernel_array(frontier), as_kernel_array(nodes), as_kernel_array(masses), float(alpha), scores, residuals, out)
     return out
 
 
 @kernel
-def _spread(
-    front: NDArray[np.int64],
+def _spread_mass(
+    frontier: NDArray[np.int64],
     per_weight: NDArray[np.float64],
     starts: NDArray[np.int32],
     nodes: NDArray[np.int64],
@@ -67,21 +67,21 @@ def _spread(
     ends: NDArray[np.int64],
     neighbors: NDArray[np.int32],
     weights: NDArray[np.float32],
-    of: NDArray[np.int32],
-    to: NDArray[np.int64],
+    origins: NDArray[np.int32],
+    targets: NDArray[np.int64],
     amounts: NDArray[np.float64],
 ) -> None:
-    at, weighted = np.int64(0), weights.shape[0] > 0
-    for i in range(front.shape[0]):
-        node, start = nodes[front[i]], starts[front[i]]
+    position, weighted = np.int64(0), weights.shape[0] > 0
+    for i in range(frontier.shape[0]):
+        node, start = nodes[frontier[i]], starts[frontier[i]]
         for e in range(begins[node], ends[node]):
-            of[at], to[at] = start, neighbors[e]
-            amounts[at] = per_weight[i] * np.float64(weights[e]) if weighted else per_weight[i]
-            at += 1
+            origins[position], targets[position] = start, neighbors[e]
+            amounts[position] = per_weight[i] * np.float64(weights[e]) if weighted else per_weight[i]
+            position += 1
 
 
-def spread(
-    front: NDArray[np.int64],
+def spread_mass(
+    frontier: NDArray[np.int64],
     per_weight: NDArray[np.float64],
     starts: NDArray[np.int32],
     nodes: NDArray[np.int64],
@@ -95,7 +95,7 @@ def spread(
 
     Parameters
     ----------
-    front : int64[f]
+    frontier : int64[f]
     per_weight : float64[f]
         From `settle`.
     starts, nodes : int32[pairs], int64[pairs]
@@ -115,45 +115,45 @@ def spread(
         The node that is reached.
     amounts : float64[edges]
     """
-    of, to, amounts = np.empty(edges, np.int32), np.empty(edges, np.int64), np.empty(edges, np.float64)
-    _spread(
-        settled(front),
-        settled(per_weight),
-        settled(starts),
-        settled(nodes),
-        settled(begins),
-        settled(ends),
-        settled(neighbors),
-        settled(weights),
-        of,
-        to,
+    origins, targets, amounts = np.empty(edges, np.int32), np.empty(edges, np.int64), np.empty(edges, np.float64)
+    _spread_mass(
+        as_kernel_array(frontier),
+        as_kernel_array(per_weight),
+        as_kernel_array(starts),
+        as_kernel_array(nodes),
+        as_kernel_array(begins),
+        as_kernel_array(ends),
+        as_kernel_array(neighbors),
+        as_kernel_array(weights),
+        origins,
+        targets,
         amounts,
     )
-    return of, to, amounts
+    return origins, targets, amounts
 
 
 @kernel
-def _arrive(
+def _add_arrivals(
     pairs: NDArray[np.int32],
     amounts: NDArray[np.float64],
     residuals: NDArray[np.float64],
     rounds: NDArray[np.int32],
-    this: np.int32,
-    met: NDArray[np.int64],
+    round_number: np.int32,
+    reached: NDArray[np.int64],
 ) -> int:
     count = 0
     for e in range(pairs.shape[0]):
         pair = pairs[e]
         residuals[pair] += amounts[e]
-        if rounds[pair] != this:
-            rounds[pair] = this
-            met[count] = pair
+        if rounds[pair] != round_number:
+            rounds[pair] = round_number
+            reached[count] = pair
             count += 1
     return count
 
 
-def arrive(
-    pairs: NDArray[np.int32], amounts: NDArray[np.float64], residuals: NDArray[np.float64], rounds: NDArray[np.int32], this: int
+def add_arrivals(
+    pairs: NDArray[np.int32], amounts: NDArray[np.float64], residuals: NDArray[np.float64], rounds: NDArray[np.int32], round_number: int
 ) -> NDArray[np.int64]:
     """Add what arrives at pairs to what they hold back, in the order of the edges.
 
@@ -164,7 +164,7 @@ def arrive(
     residuals : float64[pairs], inout
     rounds : int32[pairs], inout
         The last round in which something arrived at each pair.
-    this : int
+    round_number : int
         The number of this round.
 
     Returns
@@ -172,6 +172,6 @@ def arrive(
     int64[]
         The pairs at which something arrives for the first time in this round, in that order.
     """
-    met = np.empty(len(pairs), np.int64)
-    count = int(_arrive(settled(pairs), settled(amounts), residuals, rounds, np.int32(this), met))
-    return met[:count].copy()
+    reached = np.empty(len(pairs), np.int64)
+    count = int(_add_arrivals(as_kernel_array(pairs), as_kernel_array(amounts), residuals, rounds, np.int32(round_number), reached))
+    return reached[:count].copy()

@@ -13,7 +13,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import brief, inlined, mulhi
+from graphkit.jit import kernel_holding_gil, inlined, mulhi
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -24,10 +24,10 @@ _S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 _ALL = 0xFFFFFFFFFFFFFFFF
 
 # Purposes: the first tag under a seed. A purpose is never reused for another kind of draw.
-PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, RACE, RESTART, RETURN, WEIGHTS, NEGATIVE, LAYER, LABEL, CONDITION, SIDE, PIECE = range(1, 16)
+PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, EXPONENTIAL_KEY, RESTART, RETURN, WEIGHTS, NEGATIVE, LAYER, LABEL, FILTER, BIDIRECTIONAL, PIECE = range(1, 16)
 TERMINATION = 16
 LABOR = 17
-SEEN = 18
+TEMPORAL = 18
 RANGE = 19
 BUDGET = 20
 
@@ -41,13 +41,13 @@ def mix64(x: np.uint64) -> np.uint64:
 
 
 @inlined
-def salted(key: np.uint64) -> np.uint64:
+def mix_key(key: np.uint64) -> np.uint64:
     """The half of `derive` that is of the key; where one key has many tags, or the other way round, the halves are made once."""
     return mix64(key ^ _SALT)
 
 
 @inlined
-def tagged(tag: np.uint64) -> np.uint64:
+def mix_tag(tag: np.uint64) -> np.uint64:
     """The half that is of the tag."""
     return mix64((tag + _ONE) * GOLDEN)
 
@@ -55,7 +55,7 @@ def tagged(tag: np.uint64) -> np.uint64:
 @inlined
 def derive(key: np.uint64, tag: np.uint64) -> np.uint64:
     """The key of ``tag`` under ``key``: ``mix64(salted(key) + tagged(tag))``."""
-    return mix64(salted(key) + tagged(tag))
+    return mix64(mix_key(key) + mix_tag(tag))
 
 
 @inlined
@@ -65,30 +65,30 @@ def word(key: np.uint64, i: np.uint64) -> np.uint64:
 
 
 @inlined
-def below(w: np.uint64, n: np.uint64) -> np.uint64:
+def bounded(w: np.uint64, n: np.uint64) -> np.uint64:
     """A number in 0 .. n - 1 from a word: the high half of w * n. ``w * n`` (its low half) is left as a coin."""
     return mulhi(w, n)
 
 
 @inlined
-def below_short(w: np.uint64, n: np.uint64) -> np.uint64:
+def bounded_short(w: np.uint64, n: np.uint64) -> np.uint64:
     """`below` for n < 2^32, of two products of 64 bits: a loop over it runs over several words at once."""
     return ((w >> _S32) * n + ((w & _LOW) * n >> _S32)) >> _S32
 
 
 @inlined
-def unit(w: np.uint64) -> float:
+def unit_float(w: np.uint64) -> float:
     """A float64 in (0, 1) from the high 52 bits of a word; never 0, never 1, and exact: the half is the 53rd bit."""
     return (np.float64(w >> _S12) + 0.5) * 2.220446049250313e-16
 
 
 @inlined
-def most_within(probability: float) -> np.int64:
+def unit_threshold(probability: float) -> np.int64:
     """The largest ``w >> 12`` of a word whose `unit` is at most a probability, -1 where that is none: both sides are exact."""
     return np.int64(np.floor(probability * 4503599627370496.0 - 0.5))
 
 
-@brief
+@kernel_holding_gil
 def _key_of(path: NDArray[np.uint64]) -> np.uint64:
     key = mix64(path[0])
     for i in range(1, path.shape[0]):
@@ -102,9 +102,9 @@ def key_of(seed: int, *tags: int) -> np.uint64:
     return np.uint64(_key_of(np.array((seed & _ALL, *tags), np.uint64)))
 
 
-def seed_of(seed: int, weights: str, condition: str = "") -> int:
+def derive_seed(seed: int, weights: str, where: str = "") -> int:
     """The seed of draws by the weights of that name under a condition: independent of those by or under any others; rows' own weights ("") and
     no condition ("") keep theirs."""
-    if condition:
-        seed = int(key_of(seed, CONDITION, int.from_bytes(blake2b(condition.encode(), digest_size=8).digest(), "little")))
+    if where:
+        seed = int(key_of(seed, FILTER, int.from_bytes(blake2b(where.encode(), digest_size=8).digest(), "little")))
     return int(key_of(seed, WEIGHTS, *weights.encode())) if weights else seed

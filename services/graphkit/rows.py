@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto import spare
-from graphkit.jit import CHECKED, copy_at, kernel, prefetch_at, register, settled
+from graphkit.jit import CHECK_BOUNDS, copy_at, kernel, prefetch_at, register, as_kernel_array
 
 _AHEAD = 8
 _LINE, _LINES = np.uint64(64), np.int64(8)
@@ -17,46 +17,46 @@ _LINE, _LINES = np.uint64(64), np.int64(8)
 
 
 @kernel
-def _gather(of: NDArray[np.int32], rows: NDArray[np.int64], bases: NDArray[np.uint64], width: np.int64, out: NDArray[np.uint8]) -> None:
+def _gather(column_of: NDArray[np.int32], rows: NDArray[np.int64], bases: NDArray[np.uint64], width: np.int64, out: NDArray[np.uint8]) -> None:
     n = rows.shape[0]
-    if CHECKED:
+    if CHECK_BOUNDS:
         register(out)
-    to, across = np.uint64(out.ctypes.data), np.uint64(width)
+    target, stride = np.uint64(out.ctypes.data), np.uint64(width)
     lines = min((width + np.int64(63)) // np.int64(64), _LINES)
     for i in range(n):
         if i + _AHEAD < n and rows[i + _AHEAD] >= 0:
-            line = bases[of[i + _AHEAD]] + np.uint64(rows[i + _AHEAD]) * across
+            line = bases[column_of[i + _AHEAD]] + np.uint64(rows[i + _AHEAD]) * stride
             for _ in range(lines):
                 prefetch_at(line)
                 line += _LINE
         if rows[i] >= 0:
-            copy_at(to + np.uint64(i) * across, bases[of[i]] + np.uint64(rows[i]) * across, width)
+            copy_at(target + np.uint64(i) * stride, bases[column_of[i]] + np.uint64(rows[i]) * stride, width)
         else:
             out[i * width : (i + 1) * width] = 0
 
 
 @kernel
-def _scatter(at: NDArray[np.int64], values: NDArray[np.uint8], width: np.int64, out: NDArray[np.uint8]) -> None:
-    if CHECKED:
+def _scatter(rows: NDArray[np.int64], values: NDArray[np.uint8], width: np.int64, out: NDArray[np.uint8]) -> None:
+    if CHECK_BOUNDS:
         register(out)
         register(values)
-    to, source, across = np.uint64(out.ctypes.data), np.uint64(values.ctypes.data), np.uint64(width)
-    for i in range(at.shape[0]):
-        copy_at(to + np.uint64(at[i]) * across, source + np.uint64(i) * across, width)
+    target, source, stride = np.uint64(out.ctypes.data), np.uint64(values.ctypes.data), np.uint64(width)
+    for i in range(rows.shape[0]):
+        copy_at(target + np.uint64(rows[i]) * stride, source + np.uint64(i) * stride, width)
 
 
 @kernel
-def _scatter_one(at: NDArray[np.int64], values: NDArray[Any], out: NDArray[Any]) -> None:
-    for i in range(at.shape[0]):
-        out[at[i]] = values[i]
+def _scatter_one(rows: NDArray[np.int64], values: NDArray[Any], out: NDArray[Any]) -> None:
+    for i in range(rows.shape[0]):
+        out[rows[i]] = values[i]
 
 
-def gathered(of: NDArray[np.int32], rows: NDArray[np.int64], bases: NDArray[np.uint64], shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+def gather_rows(column_of: NDArray[np.int32], rows: NDArray[np.int64], bases: NDArray[np.uint64], shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Rows of several columns, in the order in which they are asked for.
 
     Parameters
     ----------
-    of : int32[n]
+    column_of : int32[n]
         Which column each row is of.
     rows : int64[n]
         -1 gives zeros.
@@ -72,11 +72,11 @@ def gathered(of: NDArray[np.int32], rows: NDArray[np.int64], bases: NDArray[np.u
     out = spare.empty((len(rows), *shape), dtype)
     width = out.dtype.itemsize * math.prod(shape)
     if out.size:
-        _gather(settled(of), settled(rows), settled(bases), np.int64(width), out.reshape(-1).view(np.uint8))
+        _gather(as_kernel_array(column_of), as_kernel_array(rows), as_kernel_array(bases), np.int64(width), out.reshape(-1).view(np.uint8))
     return out
 
 
-def put_rows(out: NDArray[Any], rows: NDArray[np.int64], values: NDArray[Any]) -> None:
+def scatter_rows(out: NDArray[Any], rows: NDArray[np.int64], values: NDArray[Any]) -> None:
     """``out[rows] = values``, for rows within ``out``, which is contiguous.
 
     Raises
@@ -86,13 +86,13 @@ def put_rows(out: NDArray[Any], rows: NDArray[np.int64], values: NDArray[Any]) -
     """
     if values.shape != (len(rows), *out.shape[1:]) or values.dtype != out.dtype:
         raise ValueError(f"values are {values.dtype}{list(values.shape)}, for {len(rows)} rows of {out.dtype}{list(out.shape[1:])}")
-    across = math.prod(out.shape[1:])
-    width = out.dtype.itemsize * across
+    values_per_row = math.prod(out.shape[1:])
+    width = out.dtype.itemsize * values_per_row
     if not width or not len(rows):
         return
-    own = settled(rows)
-    piece = {4: np.uint32, 8: np.uint64}.get(width)
-    if piece is not None and out.ctypes.data % width == 0:
-        _scatter_one(own, settled(values).reshape(-1).view(piece), out.reshape(-1).view(piece))
+    positions = as_kernel_array(rows)
+    element_type = {4: np.uint32, 8: np.uint64}.get(width)
+    if element_type is not None and out.ctypes.data % width == 0:
+        _scatter_one(positions, as_kernel_array(values).reshape(-1).view(element_type), out.reshape(-1).view(element_type))
     else:
-        _scatter(own, settled(values).reshape(-1).view(np.uint8), np.int64(width), out.reshape(-1).view(np.uint8))
+        _scatter(positions, as_kernel_array(values).reshape(-1).view(np.uint8), np.int64(width), out.reshape(-1).view(np.uint8))

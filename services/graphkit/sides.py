@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.elementary import log
-from graphkit.jit import kernel, settled
-from graphkit.rng import derive, unit, word
+from graphkit.jit import kernel, as_kernel_array
+from graphkit.rng import derive, unit_float, word
 
 
 @kernel
-def _chosen(
+def _merge_with_replacement(
     key: np.uint64,
     weights: NDArray[np.float64],
     probabilities: NDArray[np.float64],
@@ -20,23 +20,23 @@ def _chosen(
 ) -> None:
     count = weights.shape[2]
     for i in range(weights.shape[1]):
-        along, against = 0.0, 0.0
+        out_weight, in_weight = 0.0, 0.0
         if probabilities[0, i, 0] > 0.0:
-            along = weights[0, i, 0] / probabilities[0, i, 0]
+            out_weight = weights[0, i, 0] / probabilities[0, i, 0]
         if probabilities[1, i, 0] > 0.0:
-            against = weights[1, i, 0] / probabilities[1, i, 0]
-        if not along + against > 0.0:
+            in_weight = weights[1, i, 0] / probabilities[1, i, 0]
+        if not out_weight + in_weight > 0.0:
             continue
-        share = along / (along + against)
-        mine = derive(key, np.uint64(i))
+        out_share = out_weight / (out_weight + in_weight)
+        node_key = derive(key, np.uint64(i))
         for k in range(count):
-            side = 0 if unit(word(mine, np.uint64(k))) < share else 1
+            side = 0 if unit_float(word(node_key, np.uint64(k))) < out_share else 1
             picks[i, k] = side * count + k
-            out[i, k] = probabilities[side, i, k] * (share if side == 0 else 1.0 - share)
+            out[i, k] = probabilities[side, i, k] * (out_share if side == 0 else 1.0 - out_share)
 
 
 @kernel
-def _raced(
+def _merge_without_replacement(
     key: np.uint64,
     weights: NDArray[np.float64],
     probabilities: NDArray[np.float64],
@@ -44,58 +44,58 @@ def _raced(
     out: NDArray[np.float64],
 ) -> None:
     count = weights.shape[2]
-    times = np.empty((2, count), np.float64)
+    arrival_times = np.empty((2, count), np.float64)
     order = np.empty((2, count), np.int64)
     # What is left of a side before its k-th arrival.
-    left = np.zeros((2, count + 1), np.float64)
+    remaining = np.zeros((2, count + 1), np.float64)
     sizes = np.zeros(2, np.int64)
     for i in range(weights.shape[1]):
-        whole = 0
+        complete_sides = 0
         for side in range(2):
             sizes[side] = 0
-            all_there = True
+            is_complete = True
             for k in range(count):
                 if probabilities[side, i, k] > 0.0:
                     sizes[side] += 1
-                    all_there = all_there and probabilities[side, i, k] == 1.0
+                    is_complete = is_complete and probabilities[side, i, k] == 1.0
             size = sizes[side]
-            mine = derive(derive(key, np.uint64(i)), np.uint64(side))
-            left[side, size] = 0.0
-            if all_there:
-                whole += 1
+            side_key = derive(derive(key, np.uint64(i)), np.uint64(side))
+            remaining[side, size] = 0.0
+            if is_complete:
+                complete_sides += 1
                 # All that the side has, in no drawn order: each edge comes at a time of its own.
                 for k in range(size):
-                    times[side, k] = -log(unit(word(mine, np.uint64(k)))) / weights[side, i, k]
-                order[side, :size] = np.argsort(times[side, :size], kind="mergesort")
-                times[side, :size] = times[side, :size][order[side, :size]]
+                    arrival_times[side, k] = -log(unit_float(word(side_key, np.uint64(k)))) / weights[side, i, k]
+                order[side, :size] = np.argsort(arrival_times[side, :size], kind="mergesort")
+                arrival_times[side, :size] = arrival_times[side, :size][order[side, :size]]
                 for k in range(size - 1, -1, -1):
-                    left[side, k] = left[side, k + 1] + weights[side, i, order[side, k]]
+                    remaining[side, k] = remaining[side, k + 1] + weights[side, i, order[side, k]]
             else:
                 # Successive draws: between two of them passes an exponential time of the rate of what was left.
-                now = 0.0
+                elapsed = 0.0
                 for k in range(size):
-                    left[side, k] = weights[side, i, k] / probabilities[side, i, k]
-                    now += -log(unit(word(mine, np.uint64(k)))) / left[side, k]
-                    times[side, k], order[side, k] = now, k
-        if whole == 2 and sizes[0] + sizes[1] <= count:
+                    remaining[side, k] = weights[side, i, k] / probabilities[side, i, k]
+                    elapsed += -log(unit_float(word(side_key, np.uint64(k)))) / remaining[side, k]
+                    arrival_times[side, k], order[side, k] = elapsed, k
+        if complete_sides == 2 and sizes[0] + sizes[1] <= count:
             for k in range(sizes[0] + sizes[1]):
                 picks[i, k] = k if k < sizes[0] else count + k - sizes[0]
                 out[i, k] = 1.0
             continue
         a, b = 0, 0
         for k in range(min(count, sizes[0] + sizes[1])):
-            rest = left[0, a] + left[1, b]
-            side = 0 if b == sizes[1] or (a < sizes[0] and times[0, a] <= times[1, b]) else 1
-            place = order[side, a if side == 0 else b]
-            picks[i, k] = side * count + place
-            out[i, k] = min(weights[side, i, place] / rest, 1.0)
+            remaining_total = remaining[0, a] + remaining[1, b]
+            side = 0 if b == sizes[1] or (a < sizes[0] and arrival_times[0, a] <= arrival_times[1, b]) else 1
+            index = order[side, a if side == 0 else b]
+            picks[i, k] = side * count + index
+            out[i, k] = min(weights[side, i, index] / remaining_total, 1.0)
             if side == 0:
                 a += 1
             else:
                 b += 1
 
 
-def together(
+def merge_directions(
     key: np.uint64, weights: NDArray[np.float64], probabilities: NDArray[np.float64], *, replace: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Draws of nodes' edges of both directions, made of draws of each.
@@ -129,5 +129,5 @@ def together(
     _, m, count = weights.shape
     picks, out = np.full((m, count), -1, np.int64), np.zeros((m, count), np.float64)
     if count:
-        (_chosen if replace else _raced)(np.uint64(key), settled(weights), settled(probabilities), picks, out)
+        (_merge_with_replacement if replace else _merge_without_replacement)(np.uint64(key), as_kernel_array(weights), as_kernel_array(probabilities), picks, out)
     return picks, out

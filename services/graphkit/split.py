@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit import alias
-from graphkit.acceptance import accepted
-from graphkit.jit import CHECKED, inlined, kernel, register, settled
-from graphkit.rng import below, mix64, word
+from graphkit.acceptance import resolve_column
+from graphkit.jit import CHECK_BOUNDS, inlined, kernel, register, as_kernel_array
+from graphkit.rng import bounded, mix64, word
 
 _FEW = 256
 """Groups whose counts lie near each other four times over."""
@@ -50,12 +50,12 @@ def part_of(ids: NDArray[np.int64], parts: int, placement: str) -> NDArray[np.in
         ``mod``: id % P; ``mix64``: splitmix64(id) % P.
     """
     out = np.empty(ids.shape[0], np.int32)
-    (_parts_mix if placement == "mix64" else _parts_mod)(settled(ids), np.int64(parts), out)
+    (_parts_mix if placement == "mix64" else _parts_mod)(as_kernel_array(ids), np.int64(parts), out)
     return out
 
 
 @kernel
-def _group(keys: NDArray[np.int32], offsets: NDArray[np.int64], order: NDArray[np.int64]) -> None:
+def _group_by_key(keys: NDArray[np.int32], offsets: NDArray[np.int64], order: NDArray[np.int64]) -> None:
     groups = offsets.shape[0] - 1
     for i in range(keys.shape[0]):
         offsets[keys[i] + 1] += 1
@@ -72,24 +72,24 @@ def _group(keys: NDArray[np.int32], offsets: NDArray[np.int64], order: NDArray[n
 
 
 @inlined
-def _put(order: NDArray[np.int64], places: NDArray[np.int64], keys: NDArray[np.int32], i: np.uint64) -> None:
+def _put(order: NDArray[np.int64], next_positions: NDArray[np.int64], keys: NDArray[np.int32], i: np.uint64) -> None:
     """Put a position at its group's next place."""
     key = np.uint64(keys[i])
-    order[np.uint64(places[key])] = i
-    places[key] += 1
+    order[np.uint64(next_positions[key])] = i
+    next_positions[key] += 1
 
 
 @kernel
-def _group_few(keys: NDArray[np.int32], offsets: NDArray[np.int64], order: NDArray[np.int64]) -> None:
+def _group_by_few_keys(keys: NDArray[np.int32], offsets: NDArray[np.int64], order: NDArray[np.int64]) -> None:
     # Each count waits for the last one of its group. Four stretches of the keys, a place for each in every group, do not wait for each other.
-    groups, stretch, two, three = np.uint64(offsets.shape[0] - 1), np.uint64(keys.shape[0] >> 2), np.uint64(2), np.uint64(3)
+    groups, quarter, two, three = np.uint64(offsets.shape[0] - 1), np.uint64(keys.shape[0] >> 2), np.uint64(2), np.uint64(3)
     a, b, c, d = np.zeros((4, offsets.shape[0]), np.int64)
-    for i in range(stretch):
+    for i in range(quarter):
         a[np.uint64(keys[i])] += 1
-        b[np.uint64(keys[stretch + i])] += 1
-        c[np.uint64(keys[two * stretch + i])] += 1
-        d[np.uint64(keys[three * stretch + i])] += 1
-    for i in range(np.uint64(4) * stretch, np.uint64(keys.shape[0])):
+        b[np.uint64(keys[quarter + i])] += 1
+        c[np.uint64(keys[two * quarter + i])] += 1
+        d[np.uint64(keys[three * quarter + i])] += 1
+    for i in range(np.uint64(4) * quarter, np.uint64(keys.shape[0])):
         d[np.uint64(keys[i])] += 1
     at = 0
     for g in range(groups):
@@ -99,16 +99,16 @@ def _group_few(keys: NDArray[np.int32], offsets: NDArray[np.int64], order: NDArr
         c[g], at = at, at + c[g]
         d[g], at = at, at + d[g]
     offsets[groups] = at
-    for i in range(stretch):
+    for i in range(quarter):
         _put(order, a, keys, np.uint64(i))
-        _put(order, b, keys, stretch + i)
-        _put(order, c, keys, two * stretch + i)
-        _put(order, d, keys, three * stretch + i)
-    for i in range(np.uint64(4) * stretch, np.uint64(keys.shape[0])):
+        _put(order, b, keys, quarter + i)
+        _put(order, c, keys, two * quarter + i)
+        _put(order, d, keys, three * quarter + i)
+    for i in range(np.uint64(4) * quarter, np.uint64(keys.shape[0])):
         _put(order, d, keys, np.uint64(i))
 
 
-def group(keys: NDArray[np.int32], groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def group_by_key(keys: NDArray[np.int32], groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """A stable counting sort of positions by key.
 
     Parameters
@@ -127,12 +127,12 @@ def group(keys: NDArray[np.int32], groups: int) -> tuple[NDArray[np.int64], NDAr
     """
     order = np.empty(keys.shape[0], np.int64)
     offsets = np.zeros(groups + 1, np.int64)
-    (_group_few if groups <= _FEW else _group)(settled(keys), offsets, order)
+    (_group_by_few_keys if groups <= _FEW else _group_by_key)(as_kernel_array(keys), offsets, order)
     return order, offsets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Shares:
+class PartShares:
     """What each (type, part) holds of what is drawn from, as an alias table over these entries."""
 
     types: NDArray[np.int32]
@@ -141,15 +141,15 @@ class Shares:
     """int32[k], its part, ascending within a type."""
     measure: NDArray[np.float64]
     """float64[k]: weight sum, or live count for uniform draws."""
-    hot: NDArray[np.uint64]
+    alias_threshold: NDArray[np.uint64]
     """uint64[k], thresholds and aliases as in an image's table."""
-    cold: NDArray[np.uint32]
+    alias_fraction: NDArray[np.uint32]
     """uint32[k]."""
     total: float
     """Sum of ``measure``; nothing can be drawn where it is 0."""
 
 
-def shares(types: Sequence[int], totals: Mapping[tuple[int, int], float], parts: int) -> Shares:
+def build_shares(types: Sequence[int], totals: Mapping[tuple[int, int], float], parts: int) -> PartShares:
     """The shares of every part in draws from ``types``.
 
     Parameters
@@ -161,33 +161,33 @@ def shares(types: Sequence[int], totals: Mapping[tuple[int, int], float], parts:
     parts : int
         P, of the space.
     """
-    chosen = sorted(set(types))
-    entries = [(type_id, part) for type_id in chosen for part in range(parts)]
+    type_ids = sorted(set(types))
+    entries = [(type_id, part) for type_id in type_ids for part in range(parts)]
     measure = np.array([totals.get(entry, 0.0) for entry in entries], np.float64)
-    hot, cold = alias.thresholds(*alias.build(measure))
-    return Shares(
-        types=settled(np.array([type_id for type_id, _ in entries], np.int32)),
-        parts=settled(np.array([part for _, part in entries], np.int32)),
-        measure=settled(measure),
-        hot=settled(hot),
-        cold=settled(cold),
-        total=alias.neumaier(measure),
+    alias_threshold, alias_fraction = alias.pack_thresholds(*alias.build(measure))
+    return PartShares(
+        types=as_kernel_array(np.array([type_id for type_id, _ in entries], np.int32)),
+        parts=as_kernel_array(np.array([part for _, part in entries], np.int32)),
+        measure=as_kernel_array(measure),
+        alias_threshold=as_kernel_array(alias_threshold),
+        alias_fraction=as_kernel_array(alias_fraction),
+        total=alias.neumaier_sum(measure),
     )
 
 
 @kernel
-def _choose(key: np.uint64, start: np.uint64, hot: NDArray[np.uint64], cold: NDArray[np.uint32], out: NDArray[np.int32]) -> None:
-    n = np.uint64(hot.shape[0])
-    if CHECKED:
-        register(hot)
-        register(cold)
-    hot_at, cold_at = np.uint64(hot.ctypes.data), np.uint64(cold.ctypes.data)
+def _choose_entries(key: np.uint64, start: np.uint64, alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32], out: NDArray[np.int32]) -> None:
+    n = np.uint64(alias_threshold.shape[0])
+    if CHECK_BOUNDS:
+        register(alias_threshold)
+        register(alias_fraction)
+    threshold_address, fraction_address = np.uint64(alias_threshold.ctypes.data), np.uint64(alias_fraction.ctypes.data)
     for i in range(out.shape[0]):
         w = word(key, start + np.uint64(i))
-        out[i] = np.int32(accepted(hot_at, cold_at, below(w, n), w * n))
+        out[i] = np.int32(resolve_column(threshold_address, fraction_address, bounded(w, n), w * n))
 
 
-def choose(key: np.uint64, start: int, count: int, shares: Shares) -> NDArray[np.int32]:
+def choose_entries(key: np.uint64, start: int, count: int, shares: PartShares) -> NDArray[np.int32]:
     """The entry of ``shares`` that each of the draws start .. start + count - 1 falls on.
 
     Parameters
@@ -204,24 +204,24 @@ def choose(key: np.uint64, start: int, count: int, shares: Shares) -> NDArray[np
     int32[count]
     """
     out = np.empty(count, np.int32)
-    _choose(np.uint64(key), np.uint64(start), shares.hot, shares.cold, out)
+    _choose_entries(np.uint64(key), np.uint64(start), shares.alias_threshold, shares.alias_fraction, out)
     return out
 
 
 @kernel
-def _choose_at(key: np.uint64, numbers: NDArray[np.int64], hot: NDArray[np.uint64], cold: NDArray[np.uint32], out: NDArray[np.int32]) -> None:
-    n = np.uint64(hot.shape[0])
-    if CHECKED:
-        register(hot)
-        register(cold)
-    hot_at, cold_at = np.uint64(hot.ctypes.data), np.uint64(cold.ctypes.data)
-    for i in range(numbers.shape[0]):
-        w = word(key, np.uint64(numbers[i]))
-        out[i] = np.int32(accepted(hot_at, cold_at, below(w, n), w * n))
+def _choose_entries_at(key: np.uint64, draw_indices: NDArray[np.int64], alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32], out: NDArray[np.int32]) -> None:
+    n = np.uint64(alias_threshold.shape[0])
+    if CHECK_BOUNDS:
+        register(alias_threshold)
+        register(alias_fraction)
+    threshold_address, fraction_address = np.uint64(alias_threshold.ctypes.data), np.uint64(alias_fraction.ctypes.data)
+    for i in range(draw_indices.shape[0]):
+        w = word(key, np.uint64(draw_indices[i]))
+        out[i] = np.int32(resolve_column(threshold_address, fraction_address, bounded(w, n), w * n))
 
 
-def choose_at(key: np.uint64, numbers: NDArray[np.int64], shares: Shares) -> NDArray[np.int32]:
+def choose_entries_at(key: np.uint64, draw_indices: NDArray[np.int64], shares: PartShares) -> NDArray[np.int32]:
     """As `choose`, for draws of any numbers: int32[n]."""
-    out = np.empty(numbers.size, np.int32)
-    _choose_at(np.uint64(key), settled(numbers), shares.hot, shares.cold, out)
+    out = np.empty(draw_indices.size, np.int32)
+    _choose_entries_at(np.uint64(key), as_kernel_array(draw_indices), shares.alias_threshold, shares.alias_fraction, out)
     return out

@@ -10,28 +10,28 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import inlined, kernel, settled
+from graphkit.jit import inlined, kernel, as_kernel_array
 
-LEAST = 0.125
+MIN_REMAINING_SHARE = 0.125
 """Of a total: a difference of at least this much of it has a relative error below 2^-48."""
 
 
 @inlined
-def plus(high: float, low: float, x: float) -> tuple[float, float]:
+def neumaier_add(high: float, low: float, x: float) -> tuple[float, float]:
     """Neumaier's sum of non-negative numbers, one number on: the sum so far, and what was rounded off it."""
     t = high + x
     return t, low + ((high - t) + x if high >= x else (x - t) + high)
 
 
 @kernel
-def _given_earlier(shares: NDArray[np.float64], rest: float, out: NDArray[np.float64]) -> None:
+def _conditional_probabilities(shares: NDArray[np.float64], rest: float, out: NDArray[np.float64]) -> None:
     high, low = rest, 0.0
     for k in range(shares.shape[0] - 1, -1, -1):
-        high, low = plus(high, low, shares[k])
+        high, low = neumaier_add(high, low, shares[k])
         out[k] = min(shares[k] / (high + low), 1.0)
 
 
-def given_earlier(shares: NDArray[np.float64], rest: float) -> NDArray[np.float64]:
+def conditional_probabilities(shares: NDArray[np.float64], rest: float) -> NDArray[np.float64]:
     """The probability of each of some successive draws, given those before it.
 
     Parameters
@@ -47,5 +47,5 @@ def given_earlier(shares: NDArray[np.float64], rest: float) -> NDArray[np.float6
         Their product is the probability of just these draws in just this order.
     """
     out = np.empty(shares.size, np.float64)
-    _given_earlier(settled(shares), float(rest), out)
+    _conditional_probabilities(as_kernel_array(shares), float(rest), out)
     return out

@@ -9,7 +9,7 @@ import threading
 
 from asterism_proto.errors import AsterismError
 from daemonkit import logs
-from daemonkit.threads import end_on_lost_threads
+from daemonkit.threads import exit_on_lost_threads
 from metad.app import Metad
 from metad.settings import MetadSettings
 
@@ -18,12 +18,12 @@ logger = logging.getLogger("metad")
 
 def main(arguments: list[str]) -> int:
     """Run a metad; the exit status is 0 after a signal, 2 where it can not start."""
-    over = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: over.set())
+    stop_event = threading.Event()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, lambda *_: stop_event.set())
     try:
         settings = MetadSettings.read(arguments)
-        end_on_lost_threads()
+        exit_on_lost_threads()
         logs.configure(daemon="metad", json=settings.log_json, level=settings.log_level)
         metad = Metad(settings)
     except AsterismError as error:
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
         metad.start()
         metad.open_ports()
         logger.info("daemon_started", extra={"grpc_port": metad.grpc_port, "http_port": metad.http_port, "data": str(settings.data)})
-        over.wait()
+        stop_event.wait()
         logger.info("daemon_stopping")
     except AsterismError as error:
         print(f"metad: {error.message}", file=sys.stderr)

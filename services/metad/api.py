@@ -11,240 +11,240 @@ from asterism_proto.errors import Conflict, InvalidRequest
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from daemonkit.calls import Call
+from daemonkit.calls import CallContext
 from metad import wire, wire_backups, wire_history, wire_jobs
-from metad.attendance import Attendance
-from metad.board import Board
+from metad.attendance import HostRegistry
+from metad.board import ChangeFeed
 from metad.catalog.catalog import Catalog
-from metad.catalog.history import Highest
+from metad.catalog.history import HighestIds
 from metad.cluster import Cluster
-from metad.followers import Follower, Followers, Standing
+from metad.followers import Follower, Followers, FollowerStatus
 from metad.ids import HostId
-from metad.polls import Polls
-from metad.service import Service
+from metad.polls import DesiredStateBuilder
+from metad.service import CatalogService
 
-_LONGEST_WAIT_S = 60.0
-_REPLY_S = 0.1
+_MAX_WAIT_S = 60.0
+_REPLY_MARGIN_S = 0.1
 """What a parked poll leaves of its caller's time for the way back."""
 
 
 class CatalogApi:
     """`asterism.v1.Catalog`."""
 
-    def __init__(self, service: Service, followers: Followers) -> None:
+    def __init__(self, service: CatalogService, followers: Followers) -> None:
         self._service = service
         self._followers = followers
 
-    def create_space(self, request: mpb.CreateSpaceRequest, call: Call) -> pb.Space:
+    def create_space(self, request: mpb.CreateSpaceRequest, call: CallContext) -> pb.Space:
         """A new space."""
         schema = Schema.from_proto(request.schema)
-        return wire.space_to(self._service.create_space(request.name, schema, if_not_exists=request.if_not_exists))
+        return wire.space_to_proto(self._service.create_space(request.name, schema, if_not_exists=request.if_not_exists))
 
-    def describe_space(self, request: mpb.SpaceRequest, call: Call) -> pb.Space:
+    def describe_space(self, request: mpb.SpaceRequest, call: CallContext) -> pb.Space:
         """One space."""
-        return wire.space_to(self._service.space(request.space))
+        return wire.space_to_proto(self._service.space(request.space))
 
-    def list_spaces(self, request: pb.Empty, call: Call) -> mpb.SpaceList:
+    def list_spaces(self, request: pb.Empty, call: CallContext) -> mpb.SpaceList:
         """All spaces."""
-        return mpb.SpaceList(spaces=[wire.space_to(space) for space in self._service.spaces()])
+        return mpb.SpaceList(spaces=[wire.space_to_proto(space) for space in self._service.spaces()])
 
-    def drop_space(self, request: mpb.DropSpaceRequest, call: Call) -> pb.Empty:
+    def drop_space(self, request: mpb.DropSpaceRequest, call: CallContext) -> pb.Empty:
         """The end of a space."""
         self._service.drop_space(request.space, if_exists=request.if_exists)
         return pb.Empty()
 
-    def export_space(self, request: mpb.ExportSpaceRequest, call: Call) -> mpb.SpaceRecord:
+    def export_space(self, request: mpb.ExportSpaceRequest, call: CallContext) -> mpb.SpaceRecord:
         """What a backup keeps of the catalog."""
-        return wire_backups.record_to(self._service.export_space(request.space, request.version))
+        return wire_backups.space_record_to_proto(self._service.export_space(request.space, request.version))
 
-    def import_space(self, request: mpb.ImportSpaceRequest, call: Call) -> pb.Space:
+    def import_space(self, request: mpb.ImportSpaceRequest, call: CallContext) -> pb.Space:
         """A space that waits for its data."""
-        return wire.space_to(self._service.import_space(request.name, wire_backups.record_of(request.record), address=request.address))
+        return wire.space_to_proto(self._service.import_space(request.name, wire_backups.space_record_from_proto(request.record), address=request.address))
 
-    def describe_catalog(self, request: pb.Empty, call: Call) -> mpb.CatalogState:
+    def describe_catalog(self, request: pb.Empty, call: CallContext) -> mpb.CatalogState:
         """Return the catalog's position and the daemons that followed a newer one."""
-        return wire_history.state_to(self._followers.state())
+        return wire_history.catalog_state_to_proto(self._followers.state())
 
-    def adopt_catalog(self, request: mpb.AdoptCatalogRequest, call: Call) -> mpb.CatalogState:
+    def adopt_catalog(self, request: mpb.AdoptCatalogRequest, call: CallContext) -> mpb.CatalogState:
         """Have daemons follow this catalog; gives the state as it was before."""
-        return wire_history.state_to(self._followers.adopt(request.cluster))
+        return wire_history.catalog_state_to_proto(self._followers.adopt(request.cluster))
 
-    def begin_load(self, request: mpb.BeginLoadRequest, call: Call) -> mpb.Load:
+    def begin_load(self, request: mpb.BeginLoadRequest, call: CallContext) -> mpb.Load:
         """A new load, or the one to resume."""
-        chunks = [wire.new_chunk_of(chunk) for chunk in request.chunks]
-        return wire.load_to(*self._service.begin_load(request.space, source=request.source, resume_key=request.resume_key, chunks=chunks))
+        chunks = [wire.new_chunk_from_proto(chunk) for chunk in request.chunks]
+        return wire.load_to_proto(*self._service.begin_load(request.space, source=request.source, resume_key=request.resume_key, chunks=chunks))
 
-    def register_chunks(self, request: mpb.RegisterChunksRequest, call: Call) -> mpb.RegisterChunksReply:
+    def register_chunks(self, request: mpb.RegisterChunksRequest, call: CallContext) -> mpb.RegisterChunksReply:
         """Chunks with their bases."""
-        chunks = [wire.new_chunk_of(chunk) for chunk in request.chunks]
+        chunks = [wire.new_chunk_from_proto(chunk) for chunk in request.chunks]
         registered = self._service.register_chunks(request.load_id, chunks, request.written)
-        return mpb.RegisterChunksReply(chunks=[wire.chunk_to(chunk) for chunk in registered])
+        return mpb.RegisterChunksReply(chunks=[wire.chunk_to_proto(chunk) for chunk in registered])
 
-    def commit_load(self, request: mpb.CommitLoadRequest, call: Call) -> mpb.Load:
+    def commit_load(self, request: mpb.CommitLoadRequest, call: CallContext) -> mpb.Load:
         """A load's place in the order of writes."""
-        load, unsealed, number = self._service.commit_load(
+        load, unsealed, seal_number = self._service.commit_load(
             request.load_id,
             rejected=request.rejected,
             written=request.written,
-            settled=request.settled,
+            resolved_commit=request.settled,
             deletes=request.deletes,
-            seals=[wire.seal_of(seal) for seal in request.seals],
+            seals=[wire.seal_from_proto(seal) for seal in request.seals],
         )
-        reply = wire.load_to(load)
+        reply = wire.load_to_proto(load)
         if reply.state == mpb.OPEN:
             reply.unsealed.extend(unsealed)
-            reply.seal = number
+            reply.seal = seal_number
         return reply
 
-    def abandon_load(self, request: mpb.LoadRequest, call: Call) -> mpb.Load:
+    def abandon_load(self, request: mpb.LoadRequest, call: CallContext) -> mpb.Load:
         """The end of a load."""
-        return wire.load_to(self._service.abandon_load(request.load_id))
+        return wire.load_to_proto(self._service.abandon_load(request.load_id))
 
-    def get_load(self, request: mpb.LoadRequest, call: Call) -> mpb.Load:
+    def get_load(self, request: mpb.LoadRequest, call: CallContext) -> mpb.Load:
         """A load with its chunks."""
-        return wire.load_to(*self._service.load(request.load_id))
+        return wire.load_to_proto(*self._service.load(request.load_id))
 
-    def list_commits(self, request: mpb.ListCommitsRequest, call: Call) -> mpb.CommitList:
+    def list_commits(self, request: mpb.ListCommitsRequest, call: CallContext) -> mpb.CommitList:
         """The committed loads of a space after a commit."""
         pairs = self._service.commits(request.space, after=request.after)
         return mpb.CommitList(loads=[load_id for _, load_id in pairs], commits=[commit for commit, _ in pairs])
 
-    def submit_job(self, request: mpb.SubmitJobRequest, call: Call) -> pb.Job:
+    def submit_job(self, request: mpb.SubmitJobRequest, call: CallContext) -> pb.Job:
         """A new job, or the identical one in flight."""
-        return wire_jobs.job_to(self._service.submit(request.space, request.kind, options=dict(request.options), version=request.version))
+        return wire_jobs.job_to_proto(self._service.submit_job(request.space, request.kind, options=dict(request.options), version=request.version))
 
-    def get_job(self, request: mpb.JobRequest, call: Call) -> pb.Job:
+    def get_job(self, request: mpb.JobRequest, call: CallContext) -> pb.Job:
         """One job."""
-        return wire_jobs.job_to(self._service.job(request.job_id))
+        return wire_jobs.job_to_proto(self._service.job(request.job_id))
 
-    def list_jobs(self, request: mpb.ListJobsRequest, call: Call) -> mpb.JobList:
+    def list_jobs(self, request: mpb.ListJobsRequest, call: CallContext) -> mpb.JobList:
         """A page of jobs."""
         page = self._service.jobs(
-            space=request.space, states=wire_jobs.states_of(request.states), kinds=request.kinds, limit=request.limit, before=request.before
+            space=request.space, states=wire_jobs.states_from_proto(request.states), kinds=request.kinds, limit=request.limit, before=request.before
         )
-        return mpb.JobList(jobs=[wire_jobs.job_to(job, files=False) for job in page.jobs], next_before=page.next_before, total=page.total)
+        return mpb.JobList(jobs=[wire_jobs.job_to_proto(job, files=False) for job in page.jobs], next_before=page.next_before, total=page.total)
 
-    def stop_job(self, request: mpb.JobRequest, call: Call) -> pb.Job:
+    def stop_job(self, request: mpb.JobRequest, call: CallContext) -> pb.Job:
         """A job on its way to its end."""
-        return wire_jobs.job_to(self._service.stop_job(request.job_id))
+        return wire_jobs.job_to_proto(self._service.stop_job(request.job_id))
 
-    def recover_job(self, request: mpb.JobRequest, call: Call) -> pb.Job:
+    def recover_job(self, request: mpb.JobRequest, call: CallContext) -> pb.Job:
         """A job under way again."""
-        return wire_jobs.job_to(self._service.recover_job(request.job_id))
+        return wire_jobs.job_to_proto(self._service.recover_job(request.job_id))
 
-    def list_hosts(self, request: pb.Empty, call: Call) -> mpb.HostList:
+    def list_hosts(self, request: pb.Empty, call: CallContext) -> mpb.HostList:
         """Every daemon."""
-        return mpb.HostList(hosts=[wire.host_to(host, parts=parts) for host, parts in self._service.hosts()])
+        return mpb.HostList(hosts=[wire.host_to_proto(host, parts=parts) for host, parts in self._service.hosts()])
 
-    def list_versions(self, request: mpb.SpaceRequest, call: Call) -> mpb.VersionList:
+    def list_versions(self, request: mpb.SpaceRequest, call: CallContext) -> mpb.VersionList:
         """The versions of a space."""
-        return mpb.VersionList(versions=[wire.manifest_to(manifest, totals=False) for manifest in self._service.versions(request.space)])
+        return mpb.VersionList(versions=[wire.manifest_to_proto(manifest, totals=False) for manifest in self._service.versions(request.space)])
 
-    def get_manifest(self, request: mpb.ManifestRequest, call: Call) -> pb.Manifest:
+    def get_manifest(self, request: mpb.ManifestRequest, call: CallContext) -> pb.Manifest:
         """One version with all its totals."""
-        return wire.manifest_to(self._service.manifest(request.space, request.version))
+        return wire.manifest_to_proto(self._service.manifest(request.space, request.version))
 
-    def pin_version(self, request: mpb.PinVersionRequest, call: Call) -> mpb.Pin:
+    def pin_version(self, request: mpb.PinVersionRequest, call: CallContext) -> mpb.Pin:
         """A lease on a version."""
-        return wire.pin_to(self._service.pin(request.space, request.version, term_s=request.term_s, owner=request.owner))
+        return wire.pin_to_proto(self._service.pin(request.space, request.version, term_s=request.term_s, owner=request.owner))
 
-    def renew_pin(self, request: mpb.PinRequest, call: Call) -> mpb.Pin:
+    def renew_pin(self, request: mpb.PinRequest, call: CallContext) -> mpb.Pin:
         """A lease for another term."""
-        return wire.pin_to(self._service.renew_pin(request.pin_id))
+        return wire.pin_to_proto(self._service.renew_pin(request.pin_id))
 
-    def release_pin(self, request: mpb.PinRequest, call: Call) -> pb.Empty:
+    def release_pin(self, request: mpb.PinRequest, call: CallContext) -> pb.Empty:
         """The end of a lease."""
         self._service.release_pin(request.pin_id)
         return pb.Empty()
 
-    def list_pins(self, request: mpb.ListPinsRequest, call: Call) -> mpb.PinList:
+    def list_pins(self, request: mpb.ListPinsRequest, call: CallContext) -> mpb.PinList:
         """The leases that there are."""
-        return mpb.PinList(pins=[wire.pin_to(pin) for pin in self._service.pins(request.space)])
+        return mpb.PinList(pins=[wire.pin_to_proto(pin) for pin in self._service.pins(request.space)])
 
 
-class BeatsApi:
+class HeartbeatsApi:
     """`asterism.v1.Beats`."""
 
     def __init__(
         self,
         *,
         catalog: Catalog,
-        service: Service,
-        board: Board,
+        service: CatalogService,
+        change_feed: ChangeFeed,
         cluster: Cluster,
-        attendance: Attendance,
+        host_registry: HostRegistry,
         followers: Followers,
-        polls: Polls,
+        desired_state: DesiredStateBuilder,
         lease_s: float,
     ) -> None:
         self._catalog = catalog
         self._followers = followers
         self._service = service
-        self._board = board
+        self._change_feed = change_feed
         self._cluster = cluster
-        self._attendance = attendance
-        self._polls = polls
+        self._host_registry = host_registry
+        self._desired_state = desired_state
         self._lease_s = lease_s
 
-    def beat(self, request: mpb.BeatRequest, call: Call) -> mpb.BeatReply:
+    def beat(self, request: mpb.BeatRequest, call: CallContext) -> mpb.BeatReply:
         """A daemon's word, taken."""
-        word, follower = wire.word_of(request), wire_history.follower_of(request)
+        heartbeat, follower = wire.heartbeat_from_proto(request), wire_history.follower_from_proto(request)
         self._check_cluster(follower)
-        revision = self._attendance.beat(word, [wire_jobs.report_of(report) for report in request.tasks], follower, request.removed)
-        return mpb.BeatReply(revision=revision, lease_s=self._lease_s, position=wire_history.position_to(self._catalog.history.position))
+        revision = self._host_registry.record_heartbeat(heartbeat, [wire_jobs.task_report_from_proto(report) for report in request.tasks], follower, request.removed)
+        return mpb.BeatReply(revision=revision, lease_s=self._lease_s, position=wire_history.position_to_proto(self._catalog.history.position))
 
-    def poll(self, request: mpb.PollRequest, call: Call) -> mpb.PollReply:
+    def poll(self, request: mpb.PollRequest, call: CallContext) -> mpb.PollReply:
         """The desired state, once it is another than the known one or the wait is over."""
-        role = wire.role_of(request.role)
+        role = wire.role_from_proto(request.role)
         uuid = HostId(request.uuid)
         if not uuid:
             raise InvalidRequest("a poll without a uuid: every daemon has one, kept in its folder")
-        follower = Follower(uuid=uuid, role=role, cluster=request.cluster, position=wire_history.position_of(request.followed), highest=Highest())
+        follower = Follower(uuid=uuid, role=role, cluster=request.cluster, position=wire_history.position_from_proto(request.followed), highest=HighestIds())
         self._check_cluster(follower)
-        self._cluster.check(uuid, role, request.incarnation, request.start)
-        until = min(time.monotonic() + min(max(request.wait_s, 0.0), _LONGEST_WAIT_S), call.deadline - _REPLY_S)
+        self._cluster.check_sender(uuid, role, request.incarnation, request.start)
+        deadline = min(time.monotonic() + min(max(request.wait_s, 0.0), _MAX_WAIT_S), call.deadline - _REPLY_MARGIN_S)
         if request.known_revision:
-            self._board.wait_other(request.known_revision, until, call.is_active, call.on_end)
-            self._cluster.check(uuid, role, request.incarnation, request.start)
-        with self._board.lock:
-            standing = Standing.AHEAD if self._followers.is_ahead(uuid) else self._followers.judge(follower.position, follower.highest)
-            if standing is Standing.AHEAD and not self._followers.is_ahead(uuid):
-                self._followers.heard(follower)  # its next heartbeat may be a while away
-            return self._polls.reply(role, uuid, standing)
+            self._change_feed.wait_for_change(request.known_revision, deadline, call.is_active, call.on_end)
+            self._cluster.check_sender(uuid, role, request.incarnation, request.start)
+        with self._change_feed.lock:
+            status = FollowerStatus.AHEAD if self._followers.is_ahead(uuid) else self._followers.status_of(follower.position, follower.highest)
+            if status is FollowerStatus.AHEAD and not self._followers.is_ahead(uuid):
+                self._followers.record_follower(follower)  # its next heartbeat may be a while away
+            return self._desired_state.reply(role, uuid, status)
 
-    def find_dead_loads(self, request: mpb.LoadsHeld, call: Call) -> mpb.DeadLoads:
+    def find_dead_loads(self, request: mpb.LoadsHeld, call: CallContext) -> mpb.DeadLoads:
         """The loads of which a storaged may remove what it holds."""
-        self._check_asker(request.uuid, request.cluster)
+        self._check_caller(request.uuid, request.cluster)
         if self._followers.is_ahead(HostId(request.uuid)):
             return mpb.DeadLoads()
         return mpb.DeadLoads(loads=self._service.dead_loads(request.space_id, request.loads))
 
-    def admit_load(self, request: mpb.AdmitLoadRequest, call: Call) -> mpb.AdmitLoadReply:
+    def admit_load(self, request: mpb.AdmitLoadRequest, call: CallContext) -> mpb.AdmitLoadReply:
         """Whether a storaged may write blocks of a load."""
-        self._check_asker(request.uuid, request.cluster)
-        number, first, chunk = self._service.admit_load(request.load_id, space_id=request.space_id, host=HostId(request.uuid), chunk=request.chunk)
-        return mpb.AdmitLoadReply(number=number, first=first, chunk=wire.chunk_to(chunk))
+        self._check_caller(request.uuid, request.cluster)
+        admission, is_first, chunk = self._service.admit_load(request.load_id, space_id=request.space_id, host=HostId(request.uuid), chunk=request.chunk)
+        return mpb.AdmitLoadReply(number=admission, first=is_first, chunk=wire.chunk_to_proto(chunk))
 
-    def list_fingerprints(self, request: mpb.ListFingerprintsRequest, call: Call) -> mpb.FingerprintList:
+    def list_fingerprints(self, request: mpb.ListFingerprintsRequest, call: CallContext) -> mpb.FingerprintList:
         """What committed loads wrote, for whoever is about to read it."""
-        self._check_asker(request.uuid, request.cluster)
+        self._check_caller(request.uuid, request.cluster)
         loads, next_after = self._service.fingerprints(request.space_id, after=request.after, cut=request.cut)
         parts = frozenset(request.parts)
-        return mpb.FingerprintList(loads=[wire.fingerprint_to(load, parts) for load in loads], next_after=next_after)
+        return mpb.FingerprintList(loads=[wire.fingerprint_to_proto(load, parts) for load in loads], next_after=next_after)
 
-    def report_inventory(self, request: mpb.Inventory, call: Call) -> pb.Empty:
+    def report_inventory(self, request: mpb.Inventory, call: CallContext) -> pb.Empty:
         """Take what a storaged holds that does not follow this catalog, or is about to."""
         if not request.uuid:
             raise InvalidRequest("uuid='': expected the uuid of a storaged")
-        self._followers.report(wire_history.reporter_of(request), wire_history.inventory_of(request))
+        self._followers.record_inventory(wire_history.reporter_from_proto(request), wire_history.inventory_from_proto(request))
         return pb.Empty()
 
-    def _check_asker(self, uuid: str, cluster: str) -> None:
+    def _check_caller(self, uuid: str, cluster: str) -> None:
         if cluster and cluster != self._catalog.cluster:
             raise Conflict(f"host {uuid} belongs to the cluster {cluster}, this metad's catalog to {self._catalog.cluster}")
 
     def _check_cluster(self, follower: Follower) -> None:
         """Refuse a daemon with another cluster's data: it would be dealt parts here, and lose what it holds."""
         if follower.cluster and follower.cluster != self._catalog.cluster:
-            self._followers.heard(follower)
+            self._followers.record_follower(follower)
             raise Conflict(f"host {follower.uuid} belongs to the cluster {follower.cluster}, this metad's catalog to {self._catalog.cluster}")

@@ -8,19 +8,19 @@ from functools import partial
 from typing import Any
 
 from asterism_proto.errors import Conflict, Corrupt
-from asterism_proto.methods import BEATS, CATALOG
+from asterism_proto.methods import HEARTBEATS, CATALOG
 from asterism_proto.v1 import metad_pb2 as mpb
 from daemonkit.calls import Handler
-from daemonkit.http import HttpDoor
+from daemonkit.http import HttpServer
 from daemonkit.identity import open_folder
 from daemonkit.metrics import Metrics
-from daemonkit.ports import clear_ports, report_ports
+from daemonkit.ports import clear_ports, write_ports
 from daemonkit.server import GrpcServer
-from metad.clock import steady
+from metad.clock import steady_clock
 from metad.cluster import Role
 from metad.http.routes import router
-from metad.jobs.model import State
-from metad.rooms import Rooms
+from metad.jobs.model import JobState
+from metad.rooms import Components
 from metad.settings import MetadSettings
 from metad.store.rocks import RocksStore
 
@@ -44,23 +44,23 @@ class Metad:
             self._store = RocksStore(settings.data / "catalog")
             undo.callback(self._store.close)
             try:
-                self.rooms = Rooms(settings, store=self._store, uuid=self._identity.uuid, moved=self._identity.incarnation == 1, clock=steady())
+                self.components = Components(settings, store=self._store, uuid=self._identity.uuid, accept_other_folder=self._identity.incarnation == 1, clock=steady_clock())
             except (Corrupt, Conflict) as error:
                 path = str(settings.data / "catalog")
                 raise error if path in error.message else type(error)(f"{path}: {error.message}") from error
             undo.pop_all()
-        self.handlers: dict[str, Handler] = {**self.rooms.catalog_handlers, **self.rooms.beats_handlers}
+        self.handlers: dict[str, Handler] = {**self.components.catalog_handlers, **self.components.heartbeats_handlers}
         self.metrics = Metrics("metad")
         self._add_gauges()
         self._grpc: GrpcServer | None = None
-        self._http: HttpDoor | None = None
+        self._http: HttpServer | None = None
         self._started = self._stopped = False
         self.grpc_port = 0
         self.http_port = 0
 
     def start(self) -> None:
         """Begin to look at the clock: leases, retries, expiry."""
-        self.rooms.upkeep.start()
+        self.components.maintenance.start()
         self._started = True
 
     def open_ports(self) -> None:
@@ -70,47 +70,47 @@ class Metad:
         self._grpc = GrpcServer(
             address=self.settings.listen,
             services={
-                services["Catalog"].full_name: (CATALOG, self.rooms.catalog_handlers),
-                services["Beats"].full_name: (BEATS, self.rooms.beats_handlers),
+                services["Catalog"].full_name: (CATALOG, self.components.catalog_handlers),
+                services["Beats"].full_name: (HEARTBEATS, self.components.heartbeats_handlers),
             },
             workers=self.settings.grpc_workers,
             queue=self.settings.grpc_queue,
             metrics=self.metrics,
         )
-        self._http = HttpDoor(
+        self._http = HttpServer(
             address=self.settings.http_listen,
             daemon="metad",
             status=self.status,
             ready=self.ready,
             flags=self.settings.flags(),
             metrics=self.metrics,
-            hostnames=self.settings.hostnames(),
-            routers=[router(self.rooms.service)],
+            allowed_hosts=self.settings.allowed_hosts(),
+            routers=[router(self.components.service)],
         )
         self.grpc_port = self._grpc.start()
         self.http_port = self._http.start()
         self._grpc.set_serving(True)
-        report_ports(self.settings.ports_file, grpc=self.grpc_port, http=self.http_port)
+        write_ports(self.settings.ports_file, grpc=self.grpc_port, http=self.http_port)
 
     def ready(self) -> list[str]:
         """What is missing before it can do its work; empty when nothing is."""
         missing = [] if self._started and not self._stopped else ["metad is not started"]
-        fault = self._store.fault() or self.rooms.followers.fault()
+        fault = self._store.fault() or self.components.followers.fault()
         return [*missing, fault] if fault else missing
 
     def status(self) -> dict[str, Any]:
         """What it is and holds, for ``/status``."""
         return {
             "uuid": self._identity.uuid,
-            "cluster": self.rooms.catalog.cluster,
+            "cluster": self.components.catalog.cluster,
             "incarnation": self._identity.incarnation,
-            "revision": self.rooms.board.revision,
-            "catalog": asdict(self.rooms.catalog.history.position),
-            "removals_pending": self._removals(),
-            "spaces": len(self.rooms.service.spaces()),
-            "storageds_online": self._online(Role.STORAGED),
-            "graphds_online": self._online(Role.GRAPHD),
-            "jobs": {state.name: self._jobs(state) for state in State},
+            "revision": self.components.change_feed.revision,
+            "catalog": asdict(self.components.catalog.history.position),
+            "removals_pending": self._pending_removals(),
+            "spaces": len(self.components.service.spaces()),
+            "storageds_online": self._online_hosts(Role.STORAGED),
+            "graphds_online": self._online_hosts(Role.GRAPHD),
+            "jobs": {state.name: self._jobs_in_state(state) for state in JobState},
         }
 
     def stop(self) -> None:
@@ -120,31 +120,31 @@ class Metad:
         self._stopped = True
         if self._grpc is not None:
             self._grpc.set_serving(False)
-        self.rooms.board.close()
+        self.components.change_feed.close()
         if self._grpc is not None:
             self._grpc.stop(self.settings.stop_grace_s)
         if self._http is not None:
             self._http.stop()
-        self.rooms.upkeep.stop()
+        self.components.maintenance.stop()
         self._store.close()
         self._identity.release()
 
     def _add_gauges(self) -> None:
-        self.metrics.gauge("spaces", "Spaces there are.", lambda: len(self.rooms.service.spaces()))
-        self.metrics.gauge("pins", "Leases on versions.", lambda: len(self.rooms.service.pins()))
-        self.metrics.gauge("removals_pending", "Removal orders that a storaged has not carried out yet.", self._removals)
+        self.metrics.add_gauge("spaces", "Spaces there are.", lambda: len(self.components.service.spaces()))
+        self.metrics.add_gauge("pins", "Leases on versions.", lambda: len(self.components.service.pins()))
+        self.metrics.add_gauge("removals_pending", "Removal orders that a storaged has not carried out yet.", self._pending_removals)
         for role in Role:
-            self.metrics.gauge(f"{role.name.lower()}s_online", f"{role.name.lower()}s whose lease holds.", partial(self._online, role))
-        for state in State:
-            self.metrics.gauge(f"jobs_{state.name.lower()}", f"Jobs that are {state.name}.", partial(self._jobs, state))
+            self.metrics.add_gauge(f"{role.name.lower()}s_online", f"{role.name.lower()}s whose lease holds.", partial(self._online_hosts, role))
+        for state in JobState:
+            self.metrics.add_gauge(f"jobs_{state.name.lower()}", f"Jobs that are {state.name}.", partial(self._jobs_in_state, state))
 
-    def _online(self, role: Role) -> int:
-        with self.rooms.board.lock:
-            return len(self.rooms.cluster.online(role))
+    def _online_hosts(self, role: Role) -> int:
+        with self.components.change_feed.lock:
+            return len(self.components.cluster.online(role))
 
-    def _removals(self) -> int:
-        with self.rooms.board.lock:
-            return len(self.rooms.catalog.removals.pending())
+    def _pending_removals(self) -> int:
+        with self.components.change_feed.lock:
+            return len(self.components.catalog.removals.pending())
 
-    def _jobs(self, state: State) -> int:
-        return sum(job.state is state for job in self.rooms.driver.state.jobs.values())
+    def _jobs_in_state(self, state: JobState) -> int:
+        return sum(job.state is state for job in self.components.driver.state.jobs.values())

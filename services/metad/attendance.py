@@ -6,12 +6,12 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from metad.board import Board
+from metad.board import ChangeFeed
 from metad.catalog.catalog import Catalog
-from metad.catalog.spaces import hosts_of
+from metad.catalog.spaces import space_hosts
 from metad.clock import Clock
-from metad.cluster import Cluster, Host, Role, Word
-from metad.followers import Follower, Followers, Standing
+from metad.cluster import Cluster, Host, Role, HeartbeatReport
+from metad.followers import Follower, Followers, FollowerStatus
 from metad.ids import HostId, LoadId
 from metad.jobs import model
 from metad.jobs.driver import Driver
@@ -21,89 +21,89 @@ from metad.store.port import MetaStore
 logger = logging.getLogger(__name__)
 
 
-class Attendance:
+class HostRegistry:
     """Keeps the cluster up to date, on disk where that must last, and tells the machine of storageds."""
 
     def __init__(
-        self, *, store: MetaStore, board: Board, catalog: Catalog, cluster: Cluster, driver: Driver, followers: Followers, clock: Clock
+        self, *, store: MetaStore, change_feed: ChangeFeed, catalog: Catalog, cluster: Cluster, driver: Driver, followers: Followers, clock: Clock
     ) -> None:
         self._store = store
         self._followers = followers
-        self._board = board
+        self._change_feed = change_feed
         self._catalog = catalog
-        self._dropped: dict[LoadId, set[HostId]] = {}
+        self._purged_by: dict[LoadId, set[HostId]] = {}
         """Abandoned load -> the storageds without a block of it. They say it again at every beat."""
         self._cluster = cluster
         self._driver = driver
         self._clock = clock
 
-    def beat(self, word: Word, reports: Sequence[model.Report], follower: Follower, removed: Sequence[int] = ()) -> int:
+    def record_heartbeat(self, heartbeat: HeartbeatReport, reports: Sequence[model.TaskReport], follower: Follower, completed_removals: Sequence[int] = ()) -> int:
         """Take a daemon's word; the revision that it should know. Stale if the sender is fenced.
 
         What a daemon says that does not follow this catalog (yet) is about another one: only that it is there counts.
         """
-        with self._board.lock:
+        with self._change_feed.lock:
             now_ms = self._clock()
-            self._cluster.check(word.uuid, word.role, word.incarnation, word.start)
-            follows = self._followers.heard(follower) is Standing.FOLLOWS
-            if not follows:
-                word, reports, removed = replace(word, held=frozenset(), dropped_loads=frozenset()), (), ()
-            self._become(self._cluster.after(word, now_ms), now_ms)
-            if word.role is Role.STORAGED:
+            self._cluster.check_sender(heartbeat.uuid, heartbeat.role, heartbeat.incarnation, heartbeat.start_id)
+            is_following = self._followers.record_follower(follower) is FollowerStatus.FOLLOWING
+            if not is_following:
+                heartbeat, reports, completed_removals = replace(heartbeat, held_versions=frozenset(), dropped_loads=frozenset()), (), ()
+            self._update_host(self._cluster.host_after(heartbeat, now_ms), now_ms)
+            if heartbeat.role is Role.STORAGED:
                 # What the machine knows counts: where its own write failed, it is to hear of the host at the next beat.
-                fact = self._driver.state.hosts.get(word.uuid)
-                if fact is None or not fact.online or fact.incarnation != word.incarnation:
-                    self._driver.feed(model.HostSeen(now_ms=now_ms, host=word.uuid, incarnation=word.incarnation))
-                if follows:
-                    self._driver.feed(model.Reported(now_ms=now_ms, host=word.uuid, incarnation=word.incarnation, reports=tuple(reports)))
-                self._settle(word)
-                self._acknowledge(word.uuid, removed)
-            return self._board.revision
+                host_status = self._driver.state.hosts.get(heartbeat.uuid)
+                if host_status is None or not host_status.online or host_status.incarnation != heartbeat.incarnation:
+                    self._driver.apply_event(model.HostSeen(now_ms=now_ms, host=heartbeat.uuid, incarnation=heartbeat.incarnation))
+                if is_following:
+                    self._driver.apply_event(model.TasksReported(now_ms=now_ms, host=heartbeat.uuid, incarnation=heartbeat.incarnation, reports=tuple(reports)))
+                self._mark_purged_loads(heartbeat)
+                self._acknowledge_removals(heartbeat.uuid, completed_removals)
+            return self._change_feed.revision
 
-    def _acknowledge(self, host: HostId, removed: Sequence[int]) -> None:
-        for removal in self._catalog.removals.acknowledge(host, removed):
+    def _acknowledge_removals(self, host: HostId, completed_removals: Sequence[int]) -> None:
+        for removal in self._catalog.removals.acknowledge(host, completed_removals):
             fields = {"host": host, "kind": removal.kind.name.lower(), "space_id": removal.space_id, "job": removal.job_id}
             logger.info("removal_done", extra=fields)
 
-    def _settle(self, word: Word) -> None:
+    def _mark_purged_loads(self, heartbeat: HeartbeatReport) -> None:
         """Be done with abandoned loads of which no storaged of their space holds a block any more."""
-        for space in self._catalog.spaces.all() if word.dropped_loads else ():
-            for load_id in word.dropped_loads.intersection(self._catalog.loads.abandoned_of(space.space_id)):
-                said = self._dropped.setdefault(load_id, set())
-                said.add(word.uuid)
-                if hosts_of(space) <= said:
-                    self._catalog.loads.settle(load_id)
-                    del self._dropped[load_id]
+        for space in self._catalog.spaces.all() if heartbeat.dropped_loads else ():
+            for load_id in heartbeat.dropped_loads.intersection(self._catalog.loads.unpurged_in_space(space.space_id)):
+                confirmed_hosts = self._purged_by.setdefault(load_id, set())
+                confirmed_hosts.add(heartbeat.uuid)
+                if space_hosts(space) <= confirmed_hosts:
+                    self._catalog.loads.mark_purged(load_id)
+                    del self._purged_by[load_id]
                     logger.info("load_settled", extra={"space": space.name, "load": load_id})
 
-    def lapse(self) -> None:
+    def expire_leases(self) -> None:
         """Take those for gone whose lease is over."""
-        with self._board.lock:
+        with self._change_feed.lock:
             now_ms = self._clock()
-            for host in self._cluster.lapsed(now_ms):
-                self._become(host, now_ms)
-            for uuid, fact in list(self._driver.state.hosts.items()):
-                known = self._cluster.get(uuid)
-                if fact.online and known is not None and not known.online:
-                    self._driver.feed(model.HostLost(now_ms=now_ms, host=uuid))
+            for host in self._cluster.expired_hosts(now_ms):
+                self._update_host(host, now_ms)
+            for uuid, host_status in list(self._driver.state.hosts.items()):
+                current = self._cluster.get(uuid)
+                if host_status.online and current is not None and not current.online:
+                    self._driver.apply_event(model.HostLost(now_ms=now_ms, host=uuid))
 
-    def forget(self, silent_ms: int) -> None:
+    def forget_graphds(self, silent_ms: int) -> None:
         """Forget graphds that have been silent for so long: they hold nothing, and each start may be a new one."""
-        with self._board.lock:
-            for uuid in self._cluster.long_gone(Role.GRAPHD, self._clock() - silent_ms):
+        with self._change_feed.lock:
+            for uuid in self._cluster.offline_since(Role.GRAPHD, self._clock() - silent_ms):
                 self._store.write({keys.host(uuid): None})
                 self._cluster.remove(uuid)
 
-    def _become(self, host: Host, now_ms: int) -> None:
-        known = self._cluster.get(host.uuid)
-        if known is not None and known.matters() == host.matters():
+    def _update_host(self, host: Host, now_ms: int) -> None:
+        current = self._cluster.get(host.uuid)
+        if current is not None and current.advertised_state() == host.advertised_state():
             self._cluster.put(host, now_ms)
             return
-        self._store.write({keys.host(host.uuid): codec.host_to(host)})
+        self._store.write({keys.host(host.uuid): codec.encode_host(host)})
         self._cluster.put(host, now_ms)
         logger.info(
             "host_came" if host.online else "host_lost",
             extra={"host": host.uuid, "role": host.role.name.lower(), "address": host.address, "incarnation": host.incarnation},
         )
         if host.role is Role.STORAGED:
-            self._board.changed()
+            self._change_feed.advance()

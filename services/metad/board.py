@@ -8,18 +8,18 @@ from collections.abc import Callable
 
 from asterism_proto.errors import Unavailable
 
-_LOOK_S = 0.5
+_MAX_WAIT_S = 0.5
 """Longest single wait in `Board.wait_woken`, where a lease that ends wakes no waiter."""
 
 
-class Board:
+class ChangeFeed:
     """The revision of the desired state. Whoever reads or changes metad's state holds ``lock`` meanwhile."""
 
-    def __init__(self, first: int) -> None:
-        """Start at revision ``first``, which must be above those of every earlier process on the same store."""
+    def __init__(self, first_revision: int) -> None:
+        """Start at revision ``first_revision``, which must be above those of every earlier process on the same store."""
         self.lock = threading.RLock()
-        self._news = threading.Condition(self.lock)
-        self._revision = first
+        self._changed = threading.Condition(self.lock)
+        self._revision = first_revision
         self._closed = False
 
     @property
@@ -28,36 +28,36 @@ class Board:
         with self.lock:
             return self._revision
 
-    def changed(self) -> None:
+    def advance(self) -> None:
         """Something that daemons should know has changed: wake those who wait."""
         with self.lock:
             self._revision += 1
-            self._news.notify_all()
+            self._changed.notify_all()
 
-    def wake(self) -> None:
+    def wake_waiters(self) -> None:
         """Wake those who wait, without a new revision."""
         with self.lock:
-            self._news.notify_all()
+            self._changed.notify_all()
 
-    def wait_woken(self, seconds: float) -> None:
+    def wait_for_wakeup(self, seconds: float) -> None:
         """Wait until something wakes, at most so long; the lock is let go of meanwhile. Unavailable at the close."""
         with self.lock:
             if self._closed:
                 raise Unavailable("metad is stopping; ask again once it is back")
-            self._news.wait(min(seconds, _LOOK_S))
+            self._changed.wait(min(seconds, _MAX_WAIT_S))
 
-    def wait_other(self, known: int, until: float, still_there: Callable[[], bool], on_end: Callable[[Callable[[], None]], object]) -> None:
-        """Wait until the revision is not ``known``; metad does not wake for it meanwhile.
+    def wait_for_change(self, known_revision: int, deadline: float, is_active: Callable[[], bool], on_end: Callable[[Callable[[], None]], object]) -> None:
+        """Wait until the revision is not ``known_revision``; metad does not wake for it meanwhile.
 
         A revision above the current one comes from a store that is gone: its holder needs the current state too.
 
         Parameters
         ----------
-        known : int
+        known_revision : int
             The revision that the caller has.
-        until : float
+        deadline : float
             When to return at the latest, by time.monotonic().
-        still_there : callable
+        is_active : callable
             Returns whether the caller waits.
         on_end : callable
             Registers a function that is called when the caller hangs up (`daemonkit.calls.Call.on_end`).
@@ -67,27 +67,27 @@ class Board:
         Unavailable
             When metad stops.
         """
-        parked = True
+        is_waiting = True
 
-        def hung_up() -> None:
-            if parked:  # a call that ends after its reply wakes no other waiter
-                self.wake()
+        def on_hang_up() -> None:
+            if is_waiting:  # a call that ends after its reply wakes no other waiter
+                self.wake_waiters()
 
-        on_end(hung_up)
+        on_end(on_hang_up)
         with self.lock:
             try:
-                while self._revision == known and still_there():
+                while self._revision == known_revision and is_active():
                     if self._closed:
                         raise Unavailable("metad is stopping; ask again once it is back")
-                    left = until - time.monotonic()
-                    if left <= 0:
+                    remaining_s = deadline - time.monotonic()
+                    if remaining_s <= 0:
                         return
-                    self._news.wait(left)
+                    self._changed.wait(remaining_s)
             finally:
-                parked = False
+                is_waiting = False
 
     def close(self) -> None:
         """Send everybody home."""
         with self.lock:
             self._closed = True
-            self._news.notify_all()
+            self._changed.notify_all()

@@ -13,7 +13,7 @@ Clock = Callable[[], int]
 """Milliseconds since 1970."""
 
 
-def steady() -> Clock:
+def steady_clock() -> Clock:
     """A clock that starts at the wall's time now."""
     offset = time.time() - time.monotonic()
     return lambda: int((offset + time.monotonic()) * 1000)

@@ -2,45 +2,45 @@
 
 from __future__ import annotations
 
-from asterism_proto.methods import BEATS, CATALOG
+from asterism_proto.methods import HEARTBEATS, CATALOG
 from daemonkit.calls import Handler, handlers_of
-from metad.api import BeatsApi, CatalogApi
-from metad.attendance import Attendance
-from metad.board import Board
+from metad.api import HeartbeatsApi, CatalogApi
+from metad.attendance import HostRegistry
+from metad.board import ChangeFeed
 from metad.catalog.catalog import Catalog
 from metad.clock import Clock
 from metad.cluster import Cluster
 from metad.followers import Followers
 from metad.jobs.driver import Driver
-from metad.jobs.leftovers import kept
+from metad.jobs.leftovers import recoverable_jobs
 from metad.jobs.model import Job
-from metad.polls import Polls
-from metad.service import Service
+from metad.polls import DesiredStateBuilder
+from metad.service import CatalogService
 from metad.settings import MetadSettings
 from metad.store import codec, keys
 from metad.store.port import MetaStore
-from metad.upkeep import Upkeep
+from metad.upkeep import Maintenance
 
 
-class Rooms:
+class Components:
     """Everything that a metad knows and does."""
 
-    def __init__(self, settings: MetadSettings, *, store: MetaStore, uuid: str, moved: bool = True, clock: Clock) -> None:
-        self.catalog = Catalog(store, folder_uuid=uuid, moved=moved, pin_rules=settings.pin_rules(), now_ms=clock())
+    def __init__(self, settings: MetadSettings, *, store: MetaStore, uuid: str, accept_other_folder: bool = True, clock: Clock) -> None:
+        self.catalog = Catalog(store, folder_uuid=uuid, accept_other_folder=accept_other_folder, pin_limits=settings.pin_limits(), now_ms=clock())
         self.store = store = self.catalog.store
         # Above every revision of an earlier process on this store, so that a poll never waits for a past that was longer than ours.
-        self.board = Board(self.catalog.start << 32)
-        hosts = [codec.host_from(value) for _, value in store.range(keys.HOSTS)]
-        self.cluster = Cluster(hosts, lease_ms=int(settings.lease_s * 1000), patience_ms=int(settings.retire_after_s * 1000), now_ms=clock())
-        self.driver = Driver(store=store, board=self.board, catalog=self.catalog, hosts=hosts, rules=settings.rules(), clock=clock)
+        self.change_feed = ChangeFeed(self.catalog.start_number << 32)
+        hosts = [codec.decode_host(value) for _, value in store.range(keys.HOSTS)]
+        self.cluster = Cluster(hosts, lease_ms=int(settings.lease_s * 1000), drain_ms=int(settings.retire_after_s * 1000), now_ms=clock())
+        self.driver = Driver(store=store, change_feed=self.change_feed, catalog=self.catalog, hosts=hosts, policy=settings.job_policy(), clock=clock)
         self.followers = Followers(
-            board=self.board, catalog=self.catalog, cluster=self.cluster, driver=self.driver, clock=clock, lease_s=settings.lease_s
+            change_feed=self.change_feed, catalog=self.catalog, cluster=self.cluster, driver=self.driver, clock=clock, lease_s=settings.lease_s
         )
-        self.attendance = Attendance(
-            store=store, board=self.board, catalog=self.catalog, cluster=self.cluster, driver=self.driver, followers=self.followers, clock=clock
+        self.host_registry = HostRegistry(
+            store=store, change_feed=self.change_feed, catalog=self.catalog, cluster=self.cluster, driver=self.driver, followers=self.followers, clock=clock
         )
-        self.service = Service(
-            board=self.board,
+        self.service = CatalogService(
+            change_feed=self.change_feed,
             catalog=self.catalog,
             cluster=self.cluster,
             driver=self.driver,
@@ -48,13 +48,13 @@ class Rooms:
             addresses=settings.addresses(),
             clock=clock,
         )
-        self.upkeep = Upkeep(
+        self.maintenance = Maintenance(
             store=store,
-            board=self.board,
+            change_feed=self.change_feed,
             catalog=self.catalog,
             cluster=self.cluster,
             driver=self.driver,
-            attendance=self.attendance,
+            host_registry=self.host_registry,
             followers=self.followers,
             clock=clock,
             tick_s=settings.tick_s,
@@ -62,27 +62,27 @@ class Rooms:
             retire_after_ms=int(settings.retire_after_s * 1000),
             load_lease_ms=int(settings.load_lease_s * 1000),
             keep_loads_ms=int(settings.keep_jobs_s * 1000),
-            kept_jobs=self._kept_jobs,
+            recoverable_jobs=self._recoverable_jobs,
         )
         self._clock = clock
         self._keep_builds_ms = int(settings.keep_builds_s * 1000)
-        polls = Polls(board=self.board, catalog=self.catalog, cluster=self.cluster, driver=self.driver, kept_jobs=self._kept_jobs)
+        desired_state = DesiredStateBuilder(change_feed=self.change_feed, catalog=self.catalog, cluster=self.cluster, driver=self.driver, recoverable_jobs=self._recoverable_jobs)
         self.catalog_handlers: dict[str, Handler] = handlers_of(CATALOG, CatalogApi(self.service, self.followers))
-        self.beats_handlers: dict[str, Handler] = handlers_of(
-            BEATS,
-            BeatsApi(
+        self.heartbeats_handlers: dict[str, Handler] = handlers_of(
+            HEARTBEATS,
+            HeartbeatsApi(
                 catalog=self.catalog,
                 service=self.service,
-                board=self.board,
+                change_feed=self.change_feed,
                 cluster=self.cluster,
-                attendance=self.attendance,
+                host_registry=self.host_registry,
                 followers=self.followers,
-                polls=polls,
+                desired_state=desired_state,
                 lease_s=settings.lease_s,
             ),
         )
 
-    def _kept_jobs(self) -> list[Job]:
+    def _recoverable_jobs(self) -> list[Job]:
         """The jobs that may still go on with what they left on their storageds."""
-        spaces = {space.space_id: self.catalog.versions.current(space.space_id) for space in self.catalog.spaces.all()}
-        return kept(self.driver.state.jobs.values(), spaces, now_ms=self._clock(), keep_ms=self._keep_builds_ms)
+        current_manifests = {space.space_id: self.catalog.versions.current(space.space_id) for space in self.catalog.spaces.all()}
+        return recoverable_jobs(self.driver.state.jobs.values(), current_manifests, now_ms=self._clock(), keep_ms=self._keep_builds_ms)

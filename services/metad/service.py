@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from asterism_proto.addresses import AllowedAddresses
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.schema import Schema
-from metad.board import Board
+from metad.board import ChangeFeed
 from metad.catalog.catalog import Catalog
-from metad.catalog.history import lost
-from metad.catalog.model import Chunk, Load, LoadState, Manifest, NewChunk, Pin, Seal, Space
-from metad.catalog.restores import Record
-from metad.catalog.spaces import held_parts
+from metad.catalog.history import was_given_up
+from metad.catalog.model import Chunk, LoadRecord, LoadState, Manifest, NewChunk, Pin, Seal, Space
+from metad.catalog.restores import SpaceRecord
+from metad.catalog.spaces import parts_of_host
 from metad.clock import Clock
 from metad.cluster import Cluster, Host, Role
 from metad.followers import Followers
 from metad.ids import HostId, LoadId, SpaceId
 from metad.jobs import machine
 from metad.jobs.driver import Driver
-from metad.jobs.kinds import addresses
-from metad.jobs.model import Job, State
+from metad.jobs.kinds import address_options
+from metad.jobs.model import Job, JobState
 
-_PAGE, _LONGEST_PAGE = 50, 1000
-_FINGERPRINTS = 1000
+_DEFAULT_PAGE, _MAX_PAGE = 50, 1000
+_FINGERPRINTS_PER_PAGE = 1000
 """Loads whose fingerprints are given at a time."""
 
 
@@ -42,13 +42,13 @@ class JobPage:
     """Those that were asked for, on all pages."""
 
 
-class Service:
+class CatalogService:
     """The verbs."""
 
     def __init__(
         self,
         *,
-        board: Board,
+        change_feed: ChangeFeed,
         catalog: Catalog,
         cluster: Cluster,
         driver: Driver,
@@ -56,7 +56,7 @@ class Service:
         addresses: AllowedAddresses,
         clock: Clock,
     ) -> None:
-        self._board = board
+        self._change_feed = change_feed
         self._followers = followers
         self._catalog = catalog
         self._cluster = cluster
@@ -68,77 +68,77 @@ class Service:
 
     def create_space(self, name: str, schema: Schema, *, if_not_exists: bool) -> Space:
         """A new space, or the equal one that is there if that is fine."""
-        with self._board.lock:
-            self._followers.check()
+        with self._change_feed.lock:
+            self._followers.check_writable()
             storageds = [host.uuid for host in self._cluster.online(Role.STORAGED)]
-            space, new = self._catalog.spaces.create(name, schema, if_not_exists=if_not_exists, storageds=storageds, now_ms=self._clock())
-            if new:
-                self._board.changed()
+            space, is_new = self._catalog.spaces.create(name, schema, if_not_exists=if_not_exists, storageds=storageds, now_ms=self._clock())
+            if is_new:
+                self._change_feed.advance()
             return space
 
     def space(self, name: str) -> Space:
         """The space of this name."""
-        with self._board.lock:
-            return self._catalog.spaces.named(name)
+        with self._change_feed.lock:
+            return self._catalog.spaces.find_by_name(name)
 
     def spaces(self) -> list[Space]:
         """All spaces, by id."""
-        with self._board.lock:
+        with self._change_feed.lock:
             return self._catalog.spaces.all()
 
-    def described(self, name: str = "") -> list[tuple[Space, Manifest | None]]:
+    def describe_spaces(self, name: str = "") -> list[tuple[Space, Manifest | None]]:
         """The space of this name, or all by id, each with the manifest of its current version."""
-        with self._board.lock:
-            spaces = [self._catalog.spaces.named(name)] if name else self._catalog.spaces.all()
+        with self._change_feed.lock:
+            spaces = [self._catalog.spaces.find_by_name(name)] if name else self._catalog.spaces.all()
             return [(space, self._catalog.versions.get(space, 0) if space.version else None) for space in spaces]
 
-    def export_space(self, name: str, version: int) -> Record:
+    def export_space(self, name: str, version: int) -> SpaceRecord:
         """All that the catalog knows of a space up to a version; 0 is the current one."""
-        with self._board.lock:
-            return self._catalog.record(self._catalog.spaces.named(name), version)
+        with self._change_feed.lock:
+            return self._catalog.space_record(self._catalog.spaces.find_by_name(name), version)
 
-    def import_space(self, name: str, record: Record, *, address: str = "") -> Space:
+    def import_space(self, name: str, record: SpaceRecord, *, address: str = "") -> Space:
         """A space made of a record, which waits for its data; none where the address that these are to come from is not allowed."""
         if address:
             self._addresses.check("from", address)
-        with self._board.lock:
-            self._followers.check()
+        with self._change_feed.lock:
+            self._followers.check_writable()
             storageds = [host.uuid for host in self._cluster.online(Role.STORAGED)]
             space = self._catalog.restores.begin(name or record.space.name, record, storageds=storageds, now_ms=self._clock())
-            self._board.changed()
+            self._change_feed.advance()
             return space
 
     def drop_space(self, name: str, *, if_exists: bool) -> None:
         """End a space, its loads, its versions and its jobs."""
-        with self._board.lock:
-            self._followers.check()
+        with self._change_feed.lock:
+            self._followers.check_writable()
             try:
-                space = self._catalog.spaces.named(name)
+                space = self._catalog.spaces.find_by_name(name)
             except NotFound:
                 if if_exists:
                     return
                 raise
-            self._driver.drop(space)
+            self._driver.drop_space(space)
 
     # Loads.
 
-    def begin_load(self, space: str, *, source: str, resume_key: str, chunks: Sequence[NewChunk] = ()) -> tuple[Load, list[Chunk]]:
+    def begin_load(self, space: str, *, source: str, resume_key: str, chunks: Sequence[NewChunk] = ()) -> tuple[LoadRecord, list[Chunk]]:
         """A new load, or the one with this resume key that is open or came from an equal source, with its chunks and these."""
-        with self._board.lock:
-            self._followers.check()
-            loads, owner = self._catalog.loads, self._catalog.spaces.named(space)
-            self._catalog.restores.check_none(owner)
-            load, held = loads.begin(owner, source=source, resume_key=resume_key, now_ms=self._clock())
+        with self._change_feed.lock:
+            self._followers.check_writable()
+            loads, target_space = self._catalog.loads, self._catalog.spaces.find_by_name(space)
+            self._catalog.restores.check_not_restoring(target_space)
+            load, registered = loads.begin(target_space, source=source, resume_key=resume_key, now_ms=self._clock())
             if chunks:
-                loads.register(load.load_id, chunks, (), now_ms=self._clock())
-                held = loads.chunks(load)
-            return load, held
+                loads.register_chunks(load.load_id, chunks, (), now_ms=self._clock())
+                registered = loads.chunks(load)
+            return load, registered
 
     def register_chunks(self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int]) -> list[Chunk]:
         """Take up chunks and acknowledgements; the chunks with their edge id bases."""
-        with self._board.lock:
-            self._followers.check()
-            return self._catalog.loads.register(load_id, chunks, written, now_ms=self._clock())
+        with self._change_feed.lock:
+            self._followers.check_writable()
+            return self._catalog.loads.register_chunks(load_id, chunks, written, now_ms=self._clock())
 
     def commit_load(
         self,
@@ -146,143 +146,143 @@ class Service:
         *,
         rejected: int,
         written: Iterable[int],
-        settled: int = 0,
+        resolved_commit: int = 0,
         deletes: bool = False,
         seals: Sequence[Seal] = (),
-    ) -> tuple[Load, list[HostId], int]:
+    ) -> tuple[LoadRecord, list[HostId], int]:
         """Give a load its place in the order of writes.
 
-        It stays open where nodes were deleted after commit ``settled``, or where hosts have to be sealed first, which are
+        It stays open where nodes were deleted after commit ``resolved_commit``, or where hosts have to be sealed first, which are
         returned with the number to seal them under.
         """
-        with self._board.lock:
-            self._followers.check()
+        with self._change_feed.lock:
+            self._followers.check_writable()
             loads = self._catalog.loads
-            load = loads.commit(load_id, rejected=rejected, written=written, settled=settled, deletes=deletes, seals=seals)
-            return (load, *loads.unsealed(load_id, seals))
+            load = loads.commit(load_id, rejected=rejected, written=written, resolved_commit=resolved_commit, deletes=deletes, seals=seals)
+            return (load, *loads.unsealed_hosts(load_id, seals))
 
     def admit_load(self, load_id: int, *, space_id: int, host: HostId, chunk: int) -> tuple[int, bool, Chunk]:
         """Let a storaged write blocks of an open load; its number, whether it is the host's first, and the chunk."""
-        with self._board.lock:
-            self._followers.check()
+        with self._change_feed.lock:
+            self._followers.check_writable()
             return self._catalog.loads.admit(load_id, space_id=space_id, host=host, index=chunk)
 
-    def fingerprints(self, space_id: int, *, after: int, cut: int) -> tuple[list[Load], int]:
+    def fingerprints(self, space_id: int, *, after: int, cut: int) -> tuple[list[LoadRecord], int]:
         """Some committed loads of a space with their fingerprints, in commit order; and after which one to go on, 0 at the end."""
-        with self._board.lock:
+        with self._change_feed.lock:
             pairs = [pair for pair in self._catalog.loads.committed_after(SpaceId(space_id), after) if pair[0] <= cut]
-            loads = [self._catalog.loads.get(load_id) for _, load_id in pairs[:_FINGERPRINTS]]
-        return loads, loads[-1].commit if len(pairs) > _FINGERPRINTS else 0
+            loads = [self._catalog.loads.get(load_id) for _, load_id in pairs[:_FINGERPRINTS_PER_PAGE]]
+        return loads, loads[-1].commit if len(pairs) > _FINGERPRINTS_PER_PAGE else 0
 
-    def abandon_load(self, load_id: int) -> Load:
+    def abandon_load(self, load_id: int) -> LoadRecord:
         """Give a load up, and have its blocks removed."""
-        with self._board.lock:
-            self._followers.check()
+        with self._change_feed.lock:
+            self._followers.check_writable()
             was_open = self._catalog.loads.get(load_id).state is LoadState.OPEN
             load = self._catalog.loads.abandon(load_id, now_ms=self._clock())
             if was_open:
-                self._board.changed()
+                self._change_feed.advance()
             return load
 
-    def load(self, load_id: int) -> tuple[Load, list[Chunk]]:
+    def load(self, load_id: int) -> tuple[LoadRecord, list[Chunk]]:
         """A load with its chunks."""
-        with self._board.lock:
+        with self._change_feed.lock:
             load = self._catalog.loads.get(load_id)
             return load, self._catalog.loads.chunks(load)
 
     def dead_loads(self, space_id: int, loads: Iterable[int]) -> list[LoadId]:
         """Which of the loads that a storaged holds blocks of are neither open nor committed."""
-        with self._board.lock:
-            given_up = self._catalog.history.given_up_ids()  # those go by a removal order, after a copy was taken
-            return self._catalog.loads.dead(SpaceId(space_id), [load for load in loads if not lost(given_up, "load_id", load)])
+        with self._change_feed.lock:
+            adoptions = self._catalog.history.adoption_records()  # those go by a removal order, after a copy was taken
+            return self._catalog.loads.dead_loads(SpaceId(space_id), [load for load in loads if not was_given_up(adoptions, "load_id", load)])
 
     def commits(self, space: str, *, after: int) -> list[tuple[int, LoadId]]:
         """(commit number, load) of a space's committed loads with a larger number, in commit order."""
-        with self._board.lock:
-            return self._catalog.loads.committed_after(self._catalog.spaces.named(space).space_id, after)
+        with self._change_feed.lock:
+            return self._catalog.loads.committed_after(self._catalog.spaces.find_by_name(space).space_id, after)
 
     # Jobs.
 
-    def submit(self, space: str, kind: str, *, options: Mapping[str, str] | None = None, version: int = 0) -> Job:
+    def submit_job(self, space: str, kind: str, *, options: Mapping[str, str] | None = None, version: int = 0) -> Job:
         """A job of what is committed and published by now, or the identical one in flight."""
-        for key, address in addresses(kind, options or {}).items():
+        for key, address in address_options(kind, options or {}).items():
             self._addresses.check(key, address)
-        with self._board.lock:
-            self._followers.check()
-            return self._driver.submit(self._catalog.spaces.named(space), kind, options=options, version=version)
+        with self._change_feed.lock:
+            self._followers.check_writable()
+            return self._driver.submit(self._catalog.spaces.find_by_name(space), kind, options=options, version=version)
 
     def job(self, job_id: int) -> Job:
         """One job."""
-        return machine.find(self._driver.state, job_id)
+        return machine.find_job(self._driver.state, job_id)
 
-    def jobs(self, *, space: str = "", states: Iterable[State] = (), kinds: Iterable[str] = (), limit: int = 0, before: int = 0) -> JobPage:
+    def jobs(self, *, space: str = "", states: Iterable[JobState] = (), kinds: Iterable[str] = (), limit: int = 0, before: int = 0) -> JobPage:
         """A page of jobs, newest first."""
-        if limit < 0 or limit > _LONGEST_PAGE:
-            raise InvalidRequest(f"limit {limit}: expected 1 to {_LONGEST_PAGE}, or 0 for {_PAGE}")
+        if limit < 0 or limit > _MAX_PAGE:
+            raise InvalidRequest(f"limit {limit}: expected 1 to {_MAX_PAGE}, or 0 for {_DEFAULT_PAGE}")
         if before < 0:
             raise InvalidRequest(f"before {before}: expected a job id, or 0 for the newest")
-        wanted, named = frozenset(states), frozenset(kinds)
-        asked = [
+        state_filter, kind_filter = frozenset(states), frozenset(kinds)
+        matching = [
             job
             for job in reversed(self._driver.state.jobs.values())
-            if (not space or job.space == space) and (not wanted or job.state in wanted) and (not named or job.kind in named)
+            if (not space or job.space == space) and (not state_filter or job.state in state_filter) and (not kind_filter or job.kind in kind_filter)
         ]
-        found = [job for job in asked if not before or job.job_id < before]
-        if not found and space and not any(job.space == space for job in self._driver.state.jobs.values()):
+        page = [job for job in matching if not before or job.job_id < before]
+        if not page and space and not any(job.space == space for job in self._driver.state.jobs.values()):
             self.space(space)
-        limit = limit or _PAGE
-        return JobPage(jobs=tuple(found[:limit]), next_before=found[limit - 1].job_id if len(found) > limit else 0, total=len(asked))
+        limit = limit or _DEFAULT_PAGE
+        return JobPage(jobs=tuple(page[:limit]), next_before=page[limit - 1].job_id if len(page) > limit else 0, total=len(matching))
 
     def stop_job(self, job_id: int) -> Job:
         """Order a job's end."""
-        with self._board.lock:
+        with self._change_feed.lock:
             return self._driver.stop(job_id)
 
     def recover_job(self, job_id: int) -> Job:
         """Order a failed or stopped job to go on."""
-        with self._board.lock:
-            self._followers.check()
+        with self._change_feed.lock:
+            self._followers.check_writable()
             return self._driver.recover(job_id)
 
     # Hosts and versions.
 
     def hosts(self) -> list[tuple[Host, int]]:
         """Every daemon that is known, with the number of parts that it holds; by role, then uuid."""
-        with self._board.lock:
+        with self._change_feed.lock:
             spaces = self._catalog.spaces.all()
             hosts = sorted(self._cluster.hosts.values(), key=lambda host: (host.role.value, host.uuid))
-            return [(host, sum(len(held_parts(space, host.uuid)) for space in spaces)) for host in hosts]
+            return [(host, sum(len(parts_of_host(space, host.uuid)) for space in spaces)) for host in hosts]
 
     def versions(self, space: str) -> list[Manifest]:
         """The versions of a space that are served, newest first."""
-        with self._board.lock:
-            return list(reversed(self._catalog.versions.served(self._catalog.spaces.named(space).space_id)))
+        with self._change_feed.lock:
+            return list(reversed(self._catalog.versions.served_versions(self._catalog.spaces.find_by_name(space).space_id)))
 
     def manifest(self, space: str, version: int) -> Manifest:
         """One version of a space; 0 is the current one."""
-        with self._board.lock:
-            return self._catalog.versions.get(self._catalog.spaces.named(space), version)
+        with self._change_feed.lock:
+            return self._catalog.versions.get(self._catalog.spaces.find_by_name(space), version)
 
     # Pins.
 
     def pin(self, space: str, version: int, *, term_s: float, owner: str) -> Pin:
         """A lease on a version, 0 for the current one."""
-        with self._board.lock:
-            found = self._catalog.spaces.named(space)
-            manifest = self._catalog.versions.get(found, version)
-            return self._catalog.pins.take(found, manifest, term_s=term_s, owner=owner, now_ms=self._clock())
+        with self._change_feed.lock:
+            pinned_space = self._catalog.spaces.find_by_name(space)
+            manifest = self._catalog.versions.get(pinned_space, version)
+            return self._catalog.pins.create(pinned_space, manifest, term_s=term_s, owner=owner, now_ms=self._clock())
 
     def renew_pin(self, pin_id: int) -> Pin:
         """A full term from now."""
-        with self._board.lock:
+        with self._change_feed.lock:
             return self._catalog.pins.renew(pin_id, now_ms=self._clock())
 
     def release_pin(self, pin_id: int) -> None:
         """End a pin; one that has ended is none to complain of."""
-        with self._board.lock:
+        with self._change_feed.lock:
             self._catalog.pins.release(pin_id)
 
     def pins(self, space: str = "") -> list[Pin]:
         """The pins of a space, or all, by id."""
-        with self._board.lock:
-            return self._catalog.pins.of(self._catalog.spaces.named(space).space_id) if space else self._catalog.pins.all()
+        with self._change_feed.lock:
+            return self._catalog.pins.of_space(self._catalog.spaces.find_by_name(space).space_id) if space else self._catalog.pins.all()

@@ -9,8 +9,8 @@ from pydantic_settings import SettingsConfigDict
 
 from asterism_proto.addresses import AllowedAddresses
 from daemonkit.settings import DaemonSettings
-from metad.catalog.pins import PinRules
-from metad.jobs.model import Rules
+from metad.catalog.pins import PinLimits
+from metad.jobs.model import JobPolicy
 
 
 class MetadSettings(DaemonSettings):
@@ -86,13 +86,13 @@ class MetadSettings(DaemonSettings):
         """Return the addresses that jobs may name."""
         return AllowedAddresses.parse(self.allowed_addresses, daemon="metad", reserved=self.data)
 
-    def pin_rules(self) -> PinRules:
+    def pin_limits(self) -> PinLimits:
         """What may be pinned."""
-        return PinRules(term_limit_ms=int(self.pin_limit_s * 1000), limit=self.pins_per_space)
+        return PinLimits(max_term_ms=int(self.pin_limit_s * 1000), max_pins=self.pins_per_space)
 
-    def rules(self) -> Rules:
+    def job_policy(self) -> JobPolicy:
         """The machine's share of the settings."""
-        return Rules(
+        return JobPolicy(
             max_attempts=self.max_attempts,
             backoff_ms=int(self.retry_backoff_s * 1000),
             backoff_limit_ms=int(self.retry_backoff_limit_s * 1000),

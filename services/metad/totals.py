@@ -11,7 +11,7 @@ from enum import Enum
 
 from asterism_proto.hygiene import OWN_WEIGHTS
 
-_WORD = (1 << 64) - 1
+_MASK64 = (1 << 64) - 1
 
 
 class Element(Enum):
@@ -22,7 +22,7 @@ class Element(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Total:
+class PartitionStats:
     """Counts and sums of one (part, type, weight name)."""
 
     part: int
@@ -64,7 +64,7 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartImage:
+class PartImageDigest:
     """The image of one part, by the digest of its manifest."""
 
     part: int
@@ -124,7 +124,7 @@ class PartUnits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class TaskOutput:
     """What a finished task has made, by the kind of its job; what another kind would make is empty."""
 
     audit: tuple[TypeAudit, ...] = ()
@@ -142,50 +142,50 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class TaskResult:
     """What a finished task reports."""
 
-    totals: tuple[Total, ...] = ()
-    images: tuple[PartImage, ...] = ()
-    made: Made = field(default_factory=Made)
+    totals: tuple[PartitionStats, ...] = ()
+    images: tuple[PartImageDigest, ...] = ()
+    output: TaskOutput = field(default_factory=TaskOutput)
 
 
-def fault(result: Result, parts: Sequence[int]) -> str:
+def coverage_fault(result: TaskResult, parts: Sequence[int]) -> str:
     """Why ``result`` is not one of a build or an audit of ``parts``; empty if it is."""
-    imaged = sorted(image.part for image in result.images)
-    if imaged != sorted(parts):
-        return f"it reports images of parts {imaged} where parts {sorted(parts)} were ordered"
+    image_parts = sorted(image.part for image in result.images)
+    if image_parts != sorted(parts):
+        return f"it reports images of parts {image_parts} where parts {sorted(parts)} were ordered"
     if any(not image.digest for image in result.images):
         return f"the image of part {next(image.part for image in result.images if not image.digest)} has no digest"
-    ordered = set(parts)
+    expected_parts = set(parts)
     seen: set[tuple[int, Element, int, str]] = set()
-    for total in result.totals:
-        key = (total.part, total.element, total.type_id, total.weight_name)
-        if total.part not in ordered:
-            return f"it reports a total of part {total.part} where parts {sorted(parts)} were ordered"
+    for stats in result.totals:
+        key = (stats.part, stats.element, stats.type_id, stats.weight_name)
+        if stats.part not in expected_parts:
+            return f"it reports a total of part {stats.part} where parts {sorted(parts)} were ordered"
         if key in seen:
-            return f"it reports part {total.part}, {total.element.name.lower()} type {total.type_id}, weight {total.weight_name!r} twice"
+            return f"it reports part {stats.part}, {stats.element.name.lower()} type {stats.type_id}, weight {stats.weight_name!r} twice"
         seen.add(key)
     return ""
 
 
-def disagreement(totals: Iterable[Total], edge_types: Sequence[str]) -> str:
+def copy_mismatch(totals: Iterable[PartitionStats], edge_types: Sequence[str]) -> str:
     """Which edge type's out- and in-copies differ over all parts, in edges or in weights of some name; empty if none does.
 
     ``edge_types`` are names by type id. Sums of mixes are taken modulo 2^64, so that their order does not matter.
     """
-    groups: dict[tuple[int, str], list[Total]] = {}
-    for total in totals:
-        if total.element is Element.EDGE:
-            if total.type_id >= len(edge_types):
-                return f"edge type {total.type_id} is reported, but the schema has {len(edge_types)} edge types"
-            groups.setdefault((total.type_id, "" if total.weight_name in OWN_WEIGHTS else total.weight_name), []).append(total)
+    groups: dict[tuple[int, str], list[PartitionStats]] = {}
+    for stats in totals:
+        if stats.element is Element.EDGE:
+            if stats.type_id >= len(edge_types):
+                return f"edge type {stats.type_id} is reported, but the schema has {len(edge_types)} edge types"
+            groups.setdefault((stats.type_id, "" if stats.weight_name in OWN_WEIGHTS else stats.weight_name), []).append(stats)
     for (type_id, weight_name), group in sorted(groups.items()):
-        what = f"edge type {edge_types[type_id]}" + (f", weight {weight_name!r}" if weight_name else "")
-        count_out, count_in = sum(total.count for total in group), sum(total.count_in for total in group)
+        label = f"edge type {edge_types[type_id]}" + (f", weight {weight_name!r}" if weight_name else "")
+        count_out, count_in = sum(stats.count for stats in group), sum(stats.count_in for stats in group)
         if count_out != count_in:
-            return f"{what}: {count_out} out-copies but {count_in} in-copies"
-        mix_out, mix_in = sum(total.mix_out for total in group) & _WORD, sum(total.mix_in for total in group) & _WORD
+            return f"{label}: {count_out} out-copies but {count_in} in-copies"
+        mix_out, mix_in = sum(stats.mix_out for stats in group) & _MASK64, sum(stats.mix_in for stats in group) & _MASK64
         if mix_out != mix_in:
-            return f"{what}: out- and in-copies differ in content (mix {mix_out:#018x} against {mix_in:#018x})"
+            return f"{label}: out- and in-copies differ in content (mix {mix_out:#018x} against {mix_in:#018x})"
     return ""

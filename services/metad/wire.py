@@ -16,15 +16,15 @@ from asterism_proto.indexes import indexes_from_proto, indexes_to_proto
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from metad.catalog.model import Chunk, Load, LoadState, Manifest, NewChunk, Pin, Seal, Space
-from metad.cluster import Host, Role, Word
+from metad.catalog.model import Chunk, LoadRecord, LoadState, Manifest, NewChunk, Pin, Seal, Space
+from metad.cluster import Host, Role, HeartbeatReport
 from metad.ids import HostId, JobId, LoadId, PinId, SpaceId
-from metad.totals import Element, PartImage, Total
+from metad.totals import Element, PartImageDigest, PartitionStats
 
 # Catalog.
 
 
-def space_to(space: Space) -> pb.Space:
+def space_to_proto(space: Space) -> pb.Space:
     """A space as it travels."""
     return pb.Space(
         space_id=space.space_id,
@@ -36,7 +36,7 @@ def space_to(space: Space) -> pb.Space:
     )
 
 
-def space_of(message: pb.Space) -> Space:
+def space_from_proto(message: pb.Space) -> Space:
     """A space that travelled."""
     return Space(
         space_id=SpaceId(message.space_id),
@@ -48,7 +48,7 @@ def space_of(message: pb.Space) -> Space:
     )
 
 
-def load_to(load: Load, chunks: Iterable[Chunk] = ()) -> mpb.Load:
+def load_to_proto(load: LoadRecord, chunks: Iterable[Chunk] = ()) -> mpb.Load:
     """A load as it travels, with its chunks if given."""
     return mpb.Load(
         load_id=load.load_id,
@@ -58,21 +58,21 @@ def load_to(load: Load, chunks: Iterable[Chunk] = ()) -> mpb.Load:
         commit=load.commit,
         source=load.source,
         resume_key=load.resume_key,
-        chunks=[chunk_to(chunk) for chunk in chunks],
+        chunks=[chunk_to_proto(chunk) for chunk in chunks],
         created_ms=load.created_ms,
         rejected=load.rejected,
         deletes=load.deletes,
         seen_ms=load.seen_ms,
         ended_ms=load.ended_ms,
-        settled=load.settled,
+        settled=load.is_purged,
         fingerprinted=load.fingerprint is not None,
         fingerprint=[fingerprint.to_proto() for fingerprint in load.fingerprint or ()],
     )
 
 
-def load_of(message: mpb.Load) -> Load:
+def load_from_proto(message: mpb.Load) -> LoadRecord:
     """A load that travelled, without its chunks."""
-    return Load(
+    return LoadRecord(
         load_id=LoadId(message.load_id),
         space_id=SpaceId(message.space_id),
         space=message.space,
@@ -85,24 +85,24 @@ def load_of(message: mpb.Load) -> Load:
         deletes=message.deletes,
         seen_ms=message.seen_ms,
         ended_ms=message.ended_ms,
-        settled=message.settled,
+        is_purged=message.settled,
         fingerprint=tuple(map(PartFingerprint.from_proto, message.fingerprint)) if message.fingerprinted else None,
     )
 
 
-def seal_of(message: mpb.HostSeal) -> Seal:
+def seal_from_proto(message: mpb.HostSeal) -> Seal:
     """A host's seal that travelled."""
     parts = tuple(map(PartFingerprint.from_proto, message.parts))
     return Seal(host=HostId(message.host), number=message.number, parts=parts)
 
 
-def fingerprint_to(load: Load, parts: Container[int]) -> mpb.LoadFingerprint:
+def fingerprint_to_proto(load: LoadRecord, parts: Container[int]) -> mpb.LoadFingerprint:
     """The fingerprint of a committed load as it travels, of some partitions."""
-    found = [fingerprint.to_proto() for fingerprint in load.fingerprint or () if fingerprint.part in parts]
-    return mpb.LoadFingerprint(load_id=load.load_id, commit=load.commit, fingerprinted=load.fingerprint is not None, parts=found)
+    fingerprints = [fingerprint.to_proto() for fingerprint in load.fingerprint or () if fingerprint.part in parts]
+    return mpb.LoadFingerprint(load_id=load.load_id, commit=load.commit, fingerprinted=load.fingerprint is not None, parts=fingerprints)
 
 
-def chunk_to(chunk: Chunk) -> mpb.Chunk:
+def chunk_to_proto(chunk: Chunk) -> mpb.Chunk:
     """A chunk as it travels."""
     return mpb.Chunk(
         index=chunk.index,
@@ -115,65 +115,65 @@ def chunk_to(chunk: Chunk) -> mpb.Chunk:
     )
 
 
-def chunk_of(message: mpb.Chunk) -> Chunk:
+def chunk_from_proto(message: mpb.Chunk) -> Chunk:
     """A registered chunk that travelled."""
-    new = new_chunk_of(message)
+    new_chunk = new_chunk_from_proto(message)
     return Chunk(
-        index=new.index, element=new.element, type_id=new.type_id, rows=new.rows, digest=new.digest, base=message.base, written=message.written
+        index=new_chunk.index, element=new_chunk.element, type_id=new_chunk.type_id, rows=new_chunk.rows, digest=new_chunk.digest, base=message.base, written=message.written
     )
 
 
-def new_chunk_of(message: mpb.Chunk) -> NewChunk:
+def new_chunk_from_proto(message: mpb.Chunk) -> NewChunk:
     """A chunk that a client brings."""
     return NewChunk(
         index=message.index,
-        element=element_of(f"chunk {message.index}", message.element),
+        element=element_from_proto(f"chunk {message.index}", message.element),
         type_id=message.type_id,
         rows=message.rows,
         digest=message.digest,
     )
 
 
-def element_of(what: str, value: int) -> Element:
-    """The element of this number; InvalidRequest says ``what`` had another one."""
+def element_from_proto(label: str, value: int) -> Element:
+    """The element of this number; InvalidRequest says ``label`` had another one."""
     try:
         return Element(value)
     except ValueError as error:
-        raise InvalidRequest(f"{what}: element {value}; expected NODE (1) or EDGE (2)") from error
+        raise InvalidRequest(f"{label}: element {value}; expected NODE (1) or EDGE (2)") from error
 
 
-def total_to(total: Total) -> pb.Total:
+def stats_to_proto(stats: PartitionStats) -> pb.Total:
     """A total as it travels."""
     return pb.Total(
-        part=total.part,
-        element=total.element.name,
-        type_id=total.type_id,
-        count=total.count,
-        positive=total.positive,
-        weight=total.weight,
-        weight_name=total.weight_name,
-        audit_tv=total.audit_tv,
-        audit_rel=total.audit_rel,
-        mix_out=total.mix_out,
-        mix_in=total.mix_in,
-        count_in=total.count_in,
-        dropped=total.dropped,
-        underflow=total.underflow,
-        zero=total.zero,
-        subnormal=total.subnormal,
-        negative=total.negative,
-        nan=total.nan,
-        infinite=total.infinite,
-        squares=total.squares,
-        largest=total.largest,
+        part=stats.part,
+        element=stats.element.name,
+        type_id=stats.type_id,
+        count=stats.count,
+        positive=stats.positive,
+        weight=stats.weight,
+        weight_name=stats.weight_name,
+        audit_tv=stats.audit_tv,
+        audit_rel=stats.audit_rel,
+        mix_out=stats.mix_out,
+        mix_in=stats.mix_in,
+        count_in=stats.count_in,
+        dropped=stats.dropped,
+        underflow=stats.underflow,
+        zero=stats.zero,
+        subnormal=stats.subnormal,
+        negative=stats.negative,
+        nan=stats.nan,
+        infinite=stats.infinite,
+        squares=stats.squares,
+        largest=stats.largest,
     )
 
 
-def total_of(message: pb.Total) -> Total:
+def stats_from_proto(message: pb.Total) -> PartitionStats:
     """A total that travelled."""
-    return Total(
+    return PartitionStats(
         part=message.part,
-        element=element_of(f"a total of part {message.part}", message.element),
+        element=element_from_proto(f"a total of part {message.part}", message.element),
         type_id=message.type_id,
         count=message.count,
         positive=message.positive,
@@ -196,17 +196,17 @@ def total_of(message: pb.Total) -> Total:
     )
 
 
-def image_to(image: PartImage) -> pb.PartImage:
+def image_to_proto(image: PartImageDigest) -> pb.PartImage:
     """A part's image as it travels."""
     return pb.PartImage(part=image.part, digest=image.digest)
 
 
-def image_of(message: pb.PartImage) -> PartImage:
+def image_from_proto(message: pb.PartImage) -> PartImageDigest:
     """A part's image that travelled."""
-    return PartImage(part=message.part, digest=message.digest)
+    return PartImageDigest(part=message.part, digest=message.digest)
 
 
-def manifest_to(manifest: Manifest, *, totals: bool = True) -> pb.Manifest:
+def manifest_to_proto(manifest: Manifest, *, totals: bool = True) -> pb.Manifest:
     """A manifest as it travels."""
     return pb.Manifest(
         space_id=manifest.space_id,
@@ -214,8 +214,8 @@ def manifest_to(manifest: Manifest, *, totals: bool = True) -> pb.Manifest:
         cut=manifest.cut,
         job_id=manifest.job_id,
         created_ms=manifest.created_ms,
-        totals=[total_to(total) for total in manifest.totals] if totals else (),
-        images=[image_to(image) for image in manifest.images],
+        totals=[stats_to_proto(stats) for stats in manifest.totals] if totals else (),
+        images=[image_to_proto(image) for image in manifest.images],
         digest=manifest.digest,
         origin_space_id=manifest.origin_space_id,
         origin_job_id=manifest.origin_job_id,
@@ -223,7 +223,7 @@ def manifest_to(manifest: Manifest, *, totals: bool = True) -> pb.Manifest:
     )
 
 
-def manifest_of(message: pb.Manifest) -> Manifest:
+def manifest_from_proto(message: pb.Manifest) -> Manifest:
     """A manifest that travelled."""
     return Manifest(
         space_id=SpaceId(message.space_id),
@@ -231,8 +231,8 @@ def manifest_of(message: pb.Manifest) -> Manifest:
         cut=message.cut,
         job_id=JobId(message.job_id),
         created_ms=message.created_ms,
-        totals=tuple(total_of(total) for total in message.totals),
-        images=tuple(image_of(image) for image in message.images),
+        totals=tuple(stats_from_proto(stats) for stats in message.totals),
+        images=tuple(image_from_proto(image) for image in message.images),
         digest=message.digest,
         origin_space_id=message.origin_space_id,
         origin_job_id=message.origin_job_id,
@@ -240,7 +240,7 @@ def manifest_of(message: pb.Manifest) -> Manifest:
     )
 
 
-def original(manifest: Manifest) -> Manifest:
+def original_manifest(manifest: Manifest) -> Manifest:
     """A manifest as it was where its version was built."""
     if not manifest.origin_space_id:
         return manifest
@@ -248,13 +248,13 @@ def original(manifest: Manifest) -> Manifest:
     return replace(manifest, space_id=space_id, job_id=job_id, origin_space_id=0, origin_job_id=0)
 
 
-def sealed(manifest: Manifest) -> Manifest:
+def with_digest(manifest: Manifest) -> Manifest:
     """The manifest with its digest: sha256 of the deterministic serialisation of the original without one."""
-    bare = manifest_to(replace(original(manifest), digest=""))
-    return replace(manifest, digest=hashlib.sha256(bare.SerializeToString(deterministic=True)).hexdigest())
+    message = manifest_to_proto(replace(original_manifest(manifest), digest=""))
+    return replace(manifest, digest=hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest())
 
 
-def pin_to(pin: Pin) -> mpb.Pin:
+def pin_to_proto(pin: Pin) -> mpb.Pin:
     """A pin as it travels."""
     return mpb.Pin(
         pin_id=pin.pin_id,
@@ -268,7 +268,7 @@ def pin_to(pin: Pin) -> mpb.Pin:
     )
 
 
-def pin_of(message: mpb.Pin) -> Pin:
+def pin_from_proto(message: mpb.Pin) -> Pin:
     """A pin that was kept."""
     return Pin(
         pin_id=PinId(message.pin_id),
@@ -285,7 +285,7 @@ def pin_of(message: mpb.Pin) -> Pin:
 # Hosts and beats.
 
 
-def role_of(value: int) -> Role:
+def role_from_proto(value: int) -> Role:
     """The role that a daemon claims."""
     try:
         return Role(value)
@@ -293,7 +293,7 @@ def role_of(value: int) -> Role:
         raise InvalidRequest(f"role {value}: expected STORAGED (1) or GRAPHD (2)") from error
 
 
-def host_to(host: Host, *, parts: int = 0) -> mpb.Host:
+def host_to_proto(host: Host, *, parts: int = 0) -> mpb.Host:
     """A host as it travels."""
     return mpb.Host(
         uuid=host.uuid,
@@ -301,46 +301,46 @@ def host_to(host: Host, *, parts: int = 0) -> mpb.Host:
         address=host.address,
         http_address=host.http_address,
         online=host.online,
-        last_beat_ms=host.last_beat_ms,
+        last_beat_ms=host.last_heartbeat_ms,
         incarnation=host.incarnation,
         parts=parts,
         free_bytes=host.free_bytes,
         held_bytes=host.held_bytes,
-        start=host.start,
+        start=host.start_id,
     )
 
 
-def host_of(message: mpb.Host) -> Host:
+def host_from_proto(message: mpb.Host) -> Host:
     """A host that was kept."""
     return Host(
         uuid=HostId(message.uuid),
-        role=role_of(message.role),
+        role=role_from_proto(message.role),
         address=message.address,
         http_address=message.http_address,
         online=message.online,
-        last_beat_ms=message.last_beat_ms,
+        last_heartbeat_ms=message.last_beat_ms,
         incarnation=message.incarnation,
         free_bytes=message.free_bytes,
         held_bytes=message.held_bytes,
-        start=message.start,
+        start_id=message.start,
     )
 
 
-def word_of(message: mpb.BeatRequest) -> Word:
+def heartbeat_from_proto(message: mpb.BeatRequest) -> HeartbeatReport:
     """What a beat says of its sender."""
     if not message.uuid:
         raise InvalidRequest("a beat without a uuid: every daemon has one, kept in its folder")
     if not message.incarnation:
         raise InvalidRequest(f"a beat of {message.uuid} with incarnation 0: incarnations count starts from 1")
-    return Word(
+    return HeartbeatReport(
         uuid=HostId(message.uuid),
-        role=role_of(message.role),
+        role=role_from_proto(message.role),
         incarnation=message.incarnation,
         address=message.address,
         http_address=message.http_address,
-        held=frozenset((SpaceId(held.space_id), held.version) for held in message.held),
+        held_versions=frozenset((SpaceId(held_version.space_id), held_version.version) for held_version in message.held),
         free_bytes=message.free_bytes,
         held_bytes=message.held_bytes,
-        start=message.start,
+        start_id=message.start,
         dropped_loads=frozenset(LoadId(load) for load in message.dropped_loads),
     )

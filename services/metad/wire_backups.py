@@ -6,28 +6,28 @@ from asterism_proto.errors import Corrupt, InvalidRequest
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad import wire
 from metad.catalog.model import LoadState
-from metad.catalog.restores import Record
+from metad.catalog.restores import SpaceRecord
 
 
-def record_to(record: Record) -> mpb.SpaceRecord:
+def space_record_to_proto(record: SpaceRecord) -> mpb.SpaceRecord:
     """A record as it travels, and as a backup keeps it: of versions that were restored before, as they were first."""
     return mpb.SpaceRecord(
-        space=wire.space_to(record.space),
-        manifest=wire.manifest_to(wire.original(record.manifest)),
-        loads=[wire.load_to(load, chunks) for load, chunks in record.loads],
+        space=wire.space_to_proto(record.space),
+        manifest=wire.manifest_to_proto(wire.original_manifest(record.manifest)),
+        loads=[wire.load_to_proto(load, chunks) for load, chunks in record.loads],
         last_commit=record.last_commit,
         next_edge_ids=record.next_edge_ids,
     )
 
 
-def record_of(message: mpb.SpaceRecord) -> Record:
+def space_record_from_proto(message: mpb.SpaceRecord) -> SpaceRecord:
     """A record that travelled; refused where it is not what was sealed, or does not fit together."""
-    manifest = wire.manifest_of(message.manifest)
-    if wire.sealed(manifest).digest != manifest.digest:
+    manifest = wire.manifest_from_proto(message.manifest)
+    if wire.with_digest(manifest).digest != manifest.digest:
         raise Corrupt(f"the record's manifest of version {manifest.version} is not what was published: its digest differs")
-    space = wire.space_of(message.space)
+    space = wire.space_from_proto(message.space)
     try:
-        loads = tuple((wire.load_of(load), tuple(wire.chunk_of(chunk) for chunk in load.chunks)) for load in message.loads)
+        loads = tuple((wire.load_from_proto(load), tuple(wire.chunk_from_proto(chunk) for chunk in load.chunks)) for load in message.loads)
     except ValueError as error:
         raise InvalidRequest(f"the record has a load of no state that there is: {error}") from error
     commits = [load.commit for load, _ in loads]
@@ -39,4 +39,4 @@ def record_of(message: mpb.SpaceRecord) -> Record:
         raise InvalidRequest(f"the record's version shows commit {manifest.cut}, its last commit is {message.last_commit}")
     if len(message.next_edge_ids) != len(space.schema.edge_types) or min(message.next_edge_ids, default=0) < 0:
         raise InvalidRequest(f"the record has {len(message.next_edge_ids)} next edge ids for {len(space.schema.edge_types)} edge types")
-    return Record(space=space, manifest=manifest, loads=loads, last_commit=message.last_commit, next_edge_ids=tuple(message.next_edge_ids))
+    return SpaceRecord(space=space, manifest=manifest, loads=loads, last_commit=message.last_commit, next_edge_ids=tuple(message.next_edge_ids))

@@ -6,20 +6,20 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.places import redacted
+from asterism_proto.places import redact
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad.ids import TaskId
-from metad.jobs.kinds import shown
-from metad.jobs.model import Job, Report, State, Task
-from metad.jobs.pace import left_s, pace
-from metad.totals import ExportedFile, Made, PartUnits, Result, TypeAudit
-from metad.wire import element_of, image_of, image_to, total_of, total_to
+from metad.jobs.kinds import redacted_options
+from metad.jobs.model import Job, TaskReport, JobState, Task
+from metad.jobs.pace import task_eta_s, job_progress
+from metad.totals import ExportedFile, TaskOutput, PartUnits, TaskResult, TypeAudit
+from metad.wire import element_from_proto, image_from_proto, image_to_proto, stats_from_proto, stats_to_proto
 
 
-def job_to(job: Job, *, files: bool = True) -> pb.Job:
+def job_to_proto(job: Job, *, files: bool = True) -> pb.Job:
     """A job as it travels, with its tasks; in lists without what grows with its parts: files that it exported, units that it built."""
-    far = pace(job)
+    progress = job_progress(job)
     return pb.Job(
         job_id=job.job_id,
         space_id=job.space_id,
@@ -32,18 +32,18 @@ def job_to(job: Job, *, files: bool = True) -> pb.Job:
         started_ms=job.started_ms,
         finished_ms=job.finished_ms,
         cause=job.cause,
-        tasks=[_task_to(job, task, files=files) for task in job.tasks],
-        options=shown(job.options),
+        tasks=[_task_to_proto(job, task, files=files) for task in job.tasks],
+        options=redacted_options(job.options),
         target_version=job.target_version,
-        rows_done=far.rows_done,
-        rows_total=far.rows_total,
-        rows_per_s=far.rows_per_s or 0.0,
-        eta_s=far.left_s or 0.0,
+        rows_done=progress.rows_done,
+        rows_total=progress.rows_total,
+        rows_per_s=progress.rows_per_s or 0.0,
+        eta_s=progress.eta_s or 0.0,
         ending=job.ending.name if job.ending else None,
     )
 
 
-def _task_to(job: Job, task: Task, *, files: bool) -> pb.Task:
+def _task_to_proto(job: Job, task: Task, *, files: bool) -> pb.Task:
     return pb.Task(
         task_id=task.task_id,
         job_id=job.job_id,
@@ -58,13 +58,13 @@ def _task_to(job: Job, task: Task, *, files: bool) -> pb.Task:
         finished_ms=task.finished_ms,
         parts=task.parts,
         rows_per_s=task.rows_per_s,
-        eta_s=left_s(task) or 0.0,
-        retry_at_ms=task.retry_at_ms if task.state is State.QUEUE else 0,
-        result=_made_to(task.result.made, files=files) if task.result is not None and task.result.made != Made() else None,
+        eta_s=task_eta_s(task) or 0.0,
+        retry_at_ms=task.retry_at_ms if task.state is JobState.QUEUE else 0,
+        result=_output_to_proto(task.result.output, files=files) if task.result is not None and task.result.output != TaskOutput() else None,
     )
 
 
-def _made_to(made: Made, *, files: bool = True) -> pb.TaskResult:
+def _output_to_proto(output: TaskOutput, *, files: bool = True) -> pb.TaskResult:
     return pb.TaskResult(
         audit=[
             pb.TypeAudit(
@@ -80,11 +80,11 @@ def _made_to(made: Made, *, files: bool = True) -> pb.TaskResult:
                 row_rel=audit.row_rel,
                 underflow=audit.underflow,
             )
-            for audit in made.audit
+            for audit in output.audit
         ],
-        files_read=made.files_read,
-        bytes_read=made.bytes_read,
-        folder=made.folder,
+        files_read=output.files_read,
+        bytes_read=output.bytes_read,
+        folder=output.folder,
         files=[
             pb.ExportedFile(
                 path=file.path,
@@ -97,21 +97,21 @@ def _made_to(made: Made, *, files: bool = True) -> pb.TaskResult:
                 bytes=file.bytes,
                 sha256=file.sha256,
             )
-            for file in made.files
+            for file in output.files
         ]
         if files
         else (),
-        bytes_before=made.bytes_before,
-        bytes_after=made.bytes_after,
-        units=[pb.PartUnits(**asdict(units)) for units in made.units] if files else (),
+        bytes_before=output.bytes_before,
+        bytes_after=output.bytes_after,
+        units=[pb.PartUnits(**asdict(units)) for units in output.units] if files else (),
     )
 
 
-def _made_of(message: pb.TaskResult) -> Made:
-    return Made(
+def _output_from_proto(message: pb.TaskResult) -> TaskOutput:
+    return TaskOutput(
         audit=tuple(
             TypeAudit(
-                element=element_of("an audit", audit.element),
+                element=element_from_proto("an audit", audit.element),
                 type_id=audit.type_id,
                 count=audit.count,
                 positive=audit.positive,
@@ -127,12 +127,12 @@ def _made_of(message: pb.TaskResult) -> Made:
         ),
         files_read=message.files_read,
         bytes_read=message.bytes_read,
-        folder=redacted(message.folder),
+        folder=redact(message.folder),
         files=tuple(
             ExportedFile(
                 path=file.path,
                 part=file.part,
-                element=element_of(f"exported file {file.path}", file.element),
+                element=element_from_proto(f"exported file {file.path}", file.element),
                 type_id=file.type_id,
                 weight_name=file.weight_name,
                 format=file.format,
@@ -157,56 +157,56 @@ def _made_of(message: pb.TaskResult) -> Made:
     )
 
 
-def result_to(result: Result) -> pb.TaskResult:
+def result_to_proto(result: TaskResult) -> pb.TaskResult:
     """A task's result as it is kept."""
-    message = _made_to(result.made)
-    message.totals.extend(total_to(total) for total in result.totals)
-    message.images.extend(image_to(image) for image in result.images)
+    message = _output_to_proto(result.output)
+    message.totals.extend(stats_to_proto(stats) for stats in result.totals)
+    message.images.extend(image_to_proto(image) for image in result.images)
     return message
 
 
-def result_of(message: pb.TaskResult) -> Result:
+def result_from_proto(message: pb.TaskResult) -> TaskResult:
     """A task's result that was kept."""
-    return Result(
-        totals=tuple(total_of(total) for total in message.totals),
-        images=tuple(image_of(image) for image in message.images),
-        made=_made_of(message),
+    return TaskResult(
+        totals=tuple(stats_from_proto(stats) for stats in message.totals),
+        images=tuple(image_from_proto(image) for image in message.images),
+        output=_output_from_proto(message),
     )
 
 
-def states_of(values: Iterable[int]) -> frozenset[State]:
+def states_from_proto(values: Iterable[int]) -> frozenset[JobState]:
     """Job states that a client names; InvalidRequest for one that there is not."""
-    found = set()
+    states = set()
     for value in values:
         try:
-            found.add(State(value))
+            states.add(JobState(value))
         except ValueError as error:
-            known = ", ".join(f"{state.name} ({state.value})" for state in State)
-            raise InvalidRequest(f"job state {value}: expected some of {known}") from error
-    return frozenset(found)
+            expected = ", ".join(f"{state.name} ({state.value})" for state in JobState)
+            raise InvalidRequest(f"job state {value}: expected some of {expected}") from error
+    return frozenset(states)
 
 
-def report_of(message: mpb.TaskReport) -> Report:
+def task_report_from_proto(message: mpb.TaskReport) -> TaskReport:
     """A storaged's word on a task."""
     try:
-        state = State(message.state)
+        state = JobState(message.state)
     except ValueError as error:
         raise InvalidRequest(f"task {message.task_id}: state {message.state}; expected RUNNING, FINISHED, FAILED or STOPPED") from error
     result = None
-    if state is State.FINISHED:
-        result = Result(
-            totals=tuple(total_of(total) for total in message.totals),
-            images=tuple(image_of(image) for image in message.images),
-            made=_made_of(message.result),
+    if state is JobState.FINISHED:
+        result = TaskResult(
+            totals=tuple(stats_from_proto(stats) for stats in message.totals),
+            images=tuple(image_from_proto(image) for image in message.images),
+            output=_output_from_proto(message.result),
         )
-    return Report(
+    return TaskReport(
         task_id=TaskId(message.task_id),
         attempt=message.attempt,
         state=state,
         phase=message.phase,
         rows_done=message.rows_done,
         rows_total=message.rows_total,
-        cause=redacted(message.cause),
+        cause=redact(message.cause),
         permanent=message.permanent,
         result=result,
     )

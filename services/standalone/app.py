@@ -10,42 +10,42 @@ from pathlib import Path
 from typing import Any, cast
 
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, NotReady
-from asterism_proto.methods import BEATS, CATALOG, GRAPH
+from asterism_proto.methods import HEARTBEATS, CATALOG, GRAPH
 from asterism_proto.v1 import metad_pb2 as meta
 from daemonkit.calls import Handler, LocalTransport
-from daemonkit.hostnames import Hostnames
-from daemonkit.http import HttpDoor
-from daemonkit.identity import NAME as IDENTITY
+from daemonkit.hostnames import AllowedHosts
+from daemonkit.http import HttpServer
+from daemonkit.identity import FILE_NAME as IDENTITY
 from daemonkit.identity import open_folder
 from daemonkit.limits import RequestLimits
 from daemonkit.metrics import Metrics
 from daemonkit.server import GrpcServer
 from daemonkit.settings import split_address
 from graphd.app import Graphd
-from graphd.http import querying
-from graphd.http import router as self_test
+from graphd.http import query_router
+from graphd.http import verify_router as self_test
 from graphd.pages.door import Pages
 from graphd.settings import GraphdSettings
 from metad.app import Metad
 from metad.http.routes import router
 from metad.settings import MetadSettings
-from standalone.published import Record
-from standalone.reader import Reader
+from standalone.published import PublishedFile
+from standalone.reader import ReadOnlyService
 from standalone.settings import StandaloneSettings
 from storaged.app import Storaged
 from storaged.settings import StoragedSettings
 
 logger = logging.getLogger(__name__)
 
-_NOWHERE = "127.0.0.1:0"
+_ANY_PORT = "127.0.0.1:0"
 _GRPC_WORKERS, _GRPC_QUEUE, _STOP_GRACE_S = 16, 256, 10.0
-_LAST_S = 5.0
-_CATCH_UP_S = 30.0
+_LAST_POLL_S = 5.0
+_CATCH_UP_LIMIT_S = 30.0
 """Longer than between daemons: whoever waits here for a busy disk has nobody else to ask, and nobody waits behind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doors:
+class Endpoints:
     """Where a standalone is reached."""
 
     address: str
@@ -53,7 +53,7 @@ class Doors:
     http_address: str
 
 
-_GRAPHD = "standalone:0"
+_GRAPHD_ADDRESS = "standalone:0"
 """The one graphd of a folder: an address that stays, so that metad knows it again when the folder is opened anew."""
 
 
@@ -77,43 +77,43 @@ class Standalone:
         self.settings = settings or StandaloneSettings()
         self.folder = folder
         self._identity = open_folder(folder, "standalone")
-        self._record = Record(folder)
-        beat_s = self.settings.heartbeat_interval_s
+        self._published_file = PublishedFile(folder)
+        heartbeat_interval_s = self.settings.heartbeat_interval_s
         limits: dict[str, Any] = self.settings.model_dump(include=set(RequestLimits.model_fields))
         try:
             self._metad = Metad(
                 MetadSettings(
                     data=folder / "metad",
-                    listen=_NOWHERE,
-                    http_listen=_NOWHERE,
+                    listen=_ANY_PORT,
+                    http_listen=_ANY_PORT,
                     keep_versions=self.settings.keep_versions,
                     allowed_addresses=self.settings.allowed_addresses,
                 )
             )
-            to_metad = self._to_metad = LocalTransport(self._metad.handlers)
+            metad_transport = self._to_metad = LocalTransport(self._metad.handlers)
             self._storaged = Storaged(
                 StoragedSettings(
                     data=folder / "storaged",
-                    listen=_NOWHERE,
-                    http_listen=_NOWHERE,
-                    heartbeat_interval_s=beat_s,
+                    listen=_ANY_PORT,
+                    http_listen=_ANY_PORT,
+                    heartbeat_interval_s=heartbeat_interval_s,
                     memory_limit_mib=self.settings.memory_limit_mib,
                     conditions_mib=self.settings.conditions_mib,
                     allowed_addresses=self.settings.allowed_addresses,
                     **limits,
                     quarantine_grace_s=self.settings.quarantine_grace_s,
                 ),
-                to_metad,
+                metad_transport,
                 fenced=False,  # its metad is in this process
             )
-            to_storaged = LocalTransport(self._storaged.handlers)
+            storaged_transport = LocalTransport(self._storaged.handlers)
             self._graphd = Graphd(
                 GraphdSettings(
-                    listen=_NOWHERE, http_listen=_NOWHERE, heartbeat_interval_s=beat_s, advertise=_GRAPHD, catch_up_s=_CATCH_UP_S, **limits
+                    listen=_ANY_PORT, http_listen=_ANY_PORT, heartbeat_interval_s=heartbeat_interval_s, advertise=_GRAPHD_ADDRESS, catch_up_s=_CATCH_UP_LIMIT_S, **limits
                 ),
-                to_metad,
-                lambda *_: to_storaged,
-                on_news=self._record.note,
+                metad_transport,
+                lambda *_: storaged_transport,
+                on_poll_reply=self._published_file.update,
             )
         except BaseException:
             self._identity.release()
@@ -122,7 +122,7 @@ class Standalone:
         self.limits = self.settings.limits
         self.metrics = Metrics("standalone")
         self._grpc: GrpcServer | None = None
-        self._http: HttpDoor | None = None
+        self._http: HttpServer | None = None
         self._pages: Pages | None = None
         self._started = self._stopped = False
 
@@ -137,13 +137,13 @@ class Standalone:
         self._metad.start()
         self._storaged.start()
         self._graphd.start()
-        until = time.monotonic() + self.settings.ready_timeout_s
+        deadline = time.monotonic() + self.settings.ready_timeout_s
         while missing := self.ready():
-            if not self.settings.adopting and (fault := self._metad.rooms.followers.fault()):
+            if not self.settings.adopting and (fault := self._metad.components.followers.fault()):
                 raise NotReady(fault)
-            if self.settings.adopting and self._metad.rooms.followers.adoptable():
+            if self.settings.adopting and self._metad.components.followers.is_adoptable():
                 break
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise NotReady(f"{self.folder} is not ready after {self.settings.ready_timeout_s} s: {'; '.join(missing)}")
             time.sleep(0.005)
         self._started = True
@@ -156,7 +156,7 @@ class Standalone:
         """What it knows."""
         return {"folder": str(self.folder), "metad": self._metad.status(), "graphd": self._graphd.status()}
 
-    def open_ports(self, *, listen: str = "127.0.0.1:9669", http_listen: str = "127.0.0.1:19669", http_names: Sequence[str] = ()) -> Doors:
+    def open_ports(self, *, listen: str = "127.0.0.1:9669", http_listen: str = "127.0.0.1:19669", http_names: Sequence[str] = ()) -> Endpoints:
         """Let others in: gRPC as a graphd, HTTP with metad's routes and the web pages, by further names too; port 0 takes a free one."""
         self._grpc = GrpcServer(
             address=listen,
@@ -172,24 +172,24 @@ class Standalone:
             metrics=self.metrics,
         )
         address = f"{split_address(listen)[0]}:{self._grpc.start()}"
-        self._pages = self._graphd.pages(daemon="standalone", metrics=self.metrics, missing=self.ready)
-        self._http = HttpDoor(
+        self._pages = self._graphd.create_pages(daemon="standalone", metrics=self.metrics, missing=self.ready)
+        self._http = HttpServer(
             address=http_listen,
             daemon="standalone",
             status=self.status,
             ready=self.ready,
             flags=self.settings.model_dump(mode="json"),
             metrics=self.metrics,
-            hostnames=Hostnames(http_names, listen),
-            routers=[router(self._metad.rooms.service), self_test(lambda: address), querying(self._graphd.statements), *self._pages.routers],
+            allowed_hosts=AllowedHosts(http_names, listen),
+            routers=[router(self._metad.components.service), self_test(lambda: address), query_router(self._graphd.query_service), *self._pages.routers],
         )
-        doors = Doors(
+        endpoints = Endpoints(
             address=address,
             http_address=f"{split_address(http_listen)[0]}:{self._http.start()}",
         )
         self._pages.start()
         self._grpc.set_serving(True)
-        return doors
+        return endpoints
 
     def stop(self) -> None:
         """Close the doors, then the three, and let go of the folder; again, nothing."""
@@ -205,27 +205,27 @@ class Standalone:
             self._pages.stop()
         self._graphd.stop()
         if self._started:
-            self._record_last()
+            self._save_last_state()
         self._storaged.stop()
         self._metad.stop()
         self._identity.release()
 
-    def _record_last(self) -> None:
+    def _save_last_state(self) -> None:
         """Leave to readers what was published a moment ago too, which graphd may not have heard of."""
         try:
-            self._record.note(cast(meta.PollReply, self._to_metad.call(BEATS["poll"], meta.PollRequest(role=meta.GRAPHD, uuid=_GRAPHD), _LAST_S)))
+            self._published_file.update(cast(meta.PollReply, self._to_metad.call(HEARTBEATS["poll"], meta.PollRequest(role=meta.GRAPHD, uuid=_GRAPHD_ADDRESS), _LAST_POLL_S)))
         except AsterismError as error:
             logger.warning("last_word_missed", extra={"reason": error.message})
 
 
-def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone | Reader:
+def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone | ReadOnlyService:
     """A started service on ``folder``: what `asterism.open` stands on."""
     if mode not in ("w", "r+", "r"):
         raise InvalidRequest(f"mode {mode!r}: expected 'w', 'r+' or 'r'")
-    told = StandaloneSettings.of(settings)
+    standalone_settings = StandaloneSettings.of(settings)
     if mode == "r+" and not (folder / IDENTITY).exists():
         raise NotFound(f"{folder}: {'there are no graphs in it' if folder.exists() else 'there is no such folder'}; make a space in it first")
-    service = Reader(folder, told.limits) if mode == "r" else Standalone(folder, told)
+    service = ReadOnlyService(folder, standalone_settings.limits) if mode == "r" else Standalone(folder, standalone_settings)
     try:
         service.start()
     except BaseException:

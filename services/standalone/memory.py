@@ -6,12 +6,12 @@ import ctypes
 import os
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_LARGEST = 32 << 20
+_MAX_THRESHOLD_BYTES = 32 << 20
 """Bytes: the largest threshold that glibc takes (DEFAULT_MMAP_THRESHOLD_MAX on 64-bit systems)."""
 _ENVIRONMENT = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES")
 
 
-def keep_freed() -> None:
+def keep_freed_memory() -> None:
     """Have answers of some MiB be in memory that earlier ones were in.
 
     glibc maps fresh pages for an array above a threshold, and gives back what is unused at the end of its heap beyond another one
@@ -24,5 +24,5 @@ def keep_freed() -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # another C library
         return
-    mallopt(_M_MMAP_THRESHOLD, _LARGEST)
-    mallopt(_M_TRIM_THRESHOLD, 2 * _LARGEST)
+    mallopt(_M_MMAP_THRESHOLD, _MAX_THRESHOLD_BYTES)
+    mallopt(_M_TRIM_THRESHOLD, 2 * _MAX_THRESHOLD_BYTES)

@@ -16,22 +16,22 @@ from asterism_proto.v1 import metad_pb2 as meta
 
 logger = logging.getLogger(__name__)
 
-NAME = "published.bin"
+FILE_NAME = "published.bin"
 _CRC_TAG = b"\xfd\x7f"
 """Field 2047 of PollReply, of type fixed32, which no message has: readers that know nothing of the checksum skip it."""
 _CRC = struct.Struct("<I")
 _TRAILER_BYTES = len(_CRC_TAG) + _CRC.size
 
 
-class Record:
+class PublishedFile:
     """The file, as its writer keeps it: written anew whenever what is served has changed."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / NAME
+        self._path = folder / FILE_NAME
         self._lock = threading.Lock()
         self._last = b""
 
-    def note(self, reply: meta.PollReply) -> None:
+    def update(self, reply: meta.PollReply) -> None:
         """Keep a poll's spaces and versions."""
         data = meta.PollReply(spaces=reply.spaces).SerializeToString(deterministic=True)
         with self._lock:
@@ -43,7 +43,7 @@ class Record:
                     logger.exception("record_not_written")
 
 
-def read(folder: Path) -> meta.PollReply:
+def read_published(folder: Path) -> meta.PollReply:
     """What was published when the writer wrote last.
 
     Raises
@@ -53,7 +53,7 @@ def read(folder: Path) -> meta.PollReply:
     Corrupt
         Where it cannot be read, or is not what was written.
     """
-    path = folder / NAME
+    path = folder / FILE_NAME
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -64,9 +64,9 @@ def read(folder: Path) -> meta.PollReply:
         data, (crc,) = data[:-_TRAILER_BYTES], _CRC.unpack(data[-_CRC.size :])
         if zlib.crc32(data) != crc:
             raise Corrupt(f"{path}: not what was written; open the folder once for writing, with mode 'w'")
-    found = meta.PollReply()
+    reply = meta.PollReply()
     try:
-        found.ParseFromString(data)
+        reply.ParseFromString(data)
     except DecodeError as error:
         raise Corrupt(f"{path} can not be read ({error}); open the folder once for writing, with mode 'w'") from error
-    return found
+    return reply

@@ -46,5 +46,5 @@ class StandaloneSettings(RequestLimits):
             return cls(**values)
         except ValidationError as error:
             first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise InvalidRequest(f"setting {where} = {first.get('input')!r}: {first['msg']}") from error
+            setting = ".".join(str(part) for part in first["loc"])
+            raise InvalidRequest(f"setting {setting} = {first.get('input')!r}: {first['msg']}") from error

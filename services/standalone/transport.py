@@ -11,8 +11,8 @@ from typing import Any
 from asterism_proto.methods import Method
 from asterism_proto.prices import DEFAULT_LIMITS, Limits
 from daemonkit.calls import Content, Handler, LocalTransport
-from standalone.memory import keep_freed
-from standalone.reader import Reader
+from standalone.memory import keep_freed_memory
+from standalone.reader import ReadOnlyService
 
 
 class FolderTransport(LocalTransport):
@@ -33,37 +33,37 @@ class FolderTransport(LocalTransport):
 
     def __init__(self, folder: Path, handlers: Mapping[str, Handler], limits: Limits = DEFAULT_LIMITS) -> None:
         super().__init__(handlers)
-        keep_freed()
+        keep_freed_memory()
         self._folder, self._limits = folder.absolute(), limits
-        self._home: int | None = os.getpid()
+        self._owner_pid: int | None = os.getpid()
         """The process that the handlers are of."""
         self._lock = threading.Lock()
-        self._reader: Reader | None = None
+        self._reader: ReadOnlyService | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"folder": self._folder, "limits": self._limits}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         FolderTransport.__init__(self, state["folder"], {}, state["limits"])
-        self._home = None
+        self._owner_pid = None
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """The handler's own reply, or its own error."""
-        if self._home != os.getpid():
-            self._open()
+        if self._owner_pid != os.getpid():
+            self._open_reader()
         return super().call(method, request, timeout_s)
 
     def close(self) -> None:
         """Let go of the folder, where a copy has it open."""
         with self._lock:
-            if self._reader is not None and self._home == os.getpid():
+            if self._reader is not None and self._owner_pid == os.getpid():
                 self._reader.stop()
             self._reader = None
 
-    def _open(self) -> None:
+    def _open_reader(self) -> None:
         with self._lock:
-            if self._home == os.getpid():
+            if self._owner_pid == os.getpid():
                 return
-            reader = Reader(self._folder, self._limits)
+            reader = ReadOnlyService(self._folder, self._limits)
             reader.start()
-            self._reader, self._handlers, self._home = reader, reader.handlers, os.getpid()
+            self._reader, self._handlers, self._owner_pid = reader, reader.handlers, os.getpid()

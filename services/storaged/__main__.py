@@ -9,7 +9,7 @@ import threading
 from asterism_proto.errors import AsterismError
 from daemonkit import logs
 from daemonkit.channels import RemoteTransport
-from daemonkit.threads import end_on_lost_threads
+from daemonkit.threads import exit_on_lost_threads
 from storaged.app import Storaged
 from storaged.fork_server import ForkServer
 from storaged.settings import StoragedSettings
@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
         settings = StoragedSettings.read(arguments)
         fork_server = ForkServer()
         fork_server.fork()  # before any thread
-        end_on_lost_threads()
+        exit_on_lost_threads()
         logs.configure(daemon="storaged", json=settings.log_json, level=settings.log_level)
         storaged = Storaged(settings, RemoteTransport(settings.metad), fork_server=fork_server)
         storaged.open_ports()

@@ -17,26 +17,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from asterism_proto.errors import Unavailable
-from daemonkit.calls import Call
+from daemonkit.calls import CallContext
 
-_REMEMBERED = 4096
+_MAX_LOADS = 4096
 """The most loads in memory; others are admitted again at their next write."""
 
-_ATTEMPTS = 8
+_MAX_ADMISSIONS = 8
 """The most admissions that one write requests while the load is sealed again and again."""
 
-Extent = tuple[int, int, int]
+BlockExtent = tuple[int, int, int]
 """(partition, kind, type) of blocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
+class RegisteredChunk:
     """The properties of a registered chunk that its blocks are checked against."""
 
-    nodes: bool
+    is_nodes: bool
     type_id: int
     rows: int
-    base: int
+    first_edge_id: int
     """The id of its first edge."""
 
 
@@ -45,36 +45,36 @@ class Admission:
     """metad's permission to write a load."""
 
     number: int
-    first: bool
+    is_first: bool
     """Whether the host was never admitted to the load before, and so holds no block of it."""
-    chunk: Chunk
+    chunk: RegisteredChunk
 
 
 @dataclass(slots=True)
-class _Load:
-    admitted: int = 0
-    sealed: int = 0
+class _LoadState:
+    last_admission: int = 0
+    last_seal: int = 0
     writers: int = 0
     users: int = 0
     """Calls that refer to this record."""
-    chunks: dict[int, Chunk] = field(default_factory=dict)
-    extents: set[Extent] | None = None
+    chunks: dict[int, RegisteredChunk] = field(default_factory=dict)
+    extents: set[BlockExtent] | None = None
     """The extents that have blocks of it; None if not known."""
 
     @property
-    def open(self) -> bool:
-        return self.admitted > self.sealed
+    def is_open(self) -> bool:
+        return self.last_admission > self.last_seal
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class LoadSeal:
     """A load without writes in progress."""
 
     number: int
     """All writes that were admitted under this number or a lower one have ended."""
-    written: bool
+    has_writes: bool
     """False if this process was never admitted to it."""
-    extents: frozenset[Extent] | None
+    extents: frozenset[BlockExtent] | None
     """The extents that have blocks of it; None if not known."""
 
 
@@ -83,18 +83,18 @@ class Admissions:
 
     Parameters
     ----------
-    ask : callable
+    request_admission : callable
         ``(space id, load id, chunk, timeout in seconds)``: asks metad for an admission; raises Conflict
         where the load is not open.
     """
 
-    def __init__(self, ask: Callable[[int, int, int, float], Admission]) -> None:
-        self._ask = ask
+    def __init__(self, request_admission: Callable[[int, int, int, float], Admission]) -> None:
+        self._request_admission = request_admission
         self._changed = threading.Condition()
-        self._loads: dict[tuple[int, int], _Load] = {}
+        self._loads: dict[tuple[int, int], _LoadState] = {}
 
     @contextmanager
-    def writing(self, space_id: int, load_id: int, chunk: int, extents: set[Extent], call: Call) -> Iterator[Chunk]:
+    def admit_write(self, space_id: int, load_id: int, chunk: int, extents: set[BlockExtent], call: CallContext) -> Iterator[RegisteredChunk]:
         """Keep a load open while blocks of it are written.
 
         Raises
@@ -106,8 +106,8 @@ class Admissions:
         Unavailable
             Where metad does not answer.
         """
-        with self._record(space_id, load_id) as load:
-            registered = self._admitted(load, space_id, load_id, chunk, extents, call)
+        with self._load_state(space_id, load_id) as load:
+            registered = self._acquire(load, space_id, load_id, chunk, extents, call)
             try:
                 yield registered
             finally:
@@ -115,58 +115,58 @@ class Admissions:
                     load.writers -= 1
                     self._changed.notify_all()
 
-    def _admitted(self, load: _Load, space_id: int, load_id: int, chunk: int, extents: set[Extent], call: Call) -> Chunk:
-        for _ in range(_ATTEMPTS):
+    def _acquire(self, load: _LoadState, space_id: int, load_id: int, chunk: int, extents: set[BlockExtent], call: CallContext) -> RegisteredChunk:
+        for _ in range(_MAX_ADMISSIONS):
             with self._changed:
                 registered = load.chunks.get(chunk)
-                if load.open and registered is not None:
+                if load.is_open and registered is not None:
                     load.writers += 1
                     if load.extents is not None:
                         load.extents |= extents
                     return registered
-            admission = self._ask(space_id, load_id, chunk, call.remaining())
+            admission = self._request_admission(space_id, load_id, chunk, call.remaining())
             with self._changed:
-                if admission.first and load.admitted == 0:
+                if admission.is_first and load.last_admission == 0:
                     load.extents = set()
-                load.admitted = max(load.admitted, admission.number)
+                load.last_admission = max(load.last_admission, admission.number)
                 load.chunks[chunk] = admission.chunk
         raise Unavailable(f"load_id={load_id}: is being committed; repeat the write if the commit fails")
 
     @contextmanager
-    def sealing(self, space_id: int, load_id: int, number: int, call: Call) -> Iterator[Sealed]:
+    def seal(self, space_id: int, load_id: int, number: int, call: CallContext) -> Iterator[LoadSeal]:
         """Seal a load up to ``number`` (0: up to its last admission) once no write is under way.
 
         A later write is admitted again by metad, which then refuses a commit with this seal.
         """
-        with self._record(space_id, load_id) as load:
+        with self._load_state(space_id, load_id) as load:
             with self._changed:
-                written = load.admitted > 0 or number > 0
-                load.sealed = sealed = max(load.sealed, number or load.admitted)
-                while load.writers and not load.open:
+                has_writes = load.last_admission > 0 or number > 0
+                load.last_seal = seal_number = max(load.last_seal, number or load.last_admission)
+                while load.writers and not load.is_open:
                     if not self._changed.wait(call.remaining()):
                         raise Unavailable(f"load_id={load_id}: expected the writes in progress to end before the deadline; commit again")
                 # If the load was admitted again meanwhile, metad refuses this report.
                 extents = None if load.extents is None else frozenset(load.extents)
-            yield Sealed(sealed, written, extents)
+            yield LoadSeal(seal_number, has_writes, extents)
 
     @contextmanager
-    def _record(self, space_id: int, load_id: int) -> Iterator[_Load]:
+    def _load_state(self, space_id: int, load_id: int) -> Iterator[_LoadState]:
         key = space_id, load_id
         with self._changed:
-            load = self._loads.setdefault(key, _Load())
+            load = self._loads.setdefault(key, _LoadState())
             load.users += 1
         try:
             yield load
         finally:
             with self._changed:
                 load.users -= 1
-                if not load.users and not load.admitted:
+                if not load.users and not load.last_admission:
                     del self._loads[key]
-                if len(self._loads) > _REMEMBERED:
-                    self._forget()
+                if len(self._loads) > _MAX_LOADS:
+                    self._evict()
 
-    def _forget(self) -> None:
+    def _evict(self) -> None:
         """Drop the older half of the loads that no call refers to."""
-        for key in list(self._loads)[: _REMEMBERED // 2]:
+        for key in list(self._loads)[: _MAX_LOADS // 2]:
             if not self._loads[key].users:
                 del self._loads[key]

@@ -12,28 +12,28 @@ from asterism_proto.arrays import Frame
 from asterism_proto.errors import Conflict, InvalidRequest
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import storaged_pb2 as pb
-from daemonkit.calls import Call
-from daemonkit.streams import Door
+from daemonkit.calls import CallContext
+from daemonkit.streams import TcpEndpoint
 from storaged import draw, received
 from storaged.admission import Admissions
-from storaged.holdings import Holdings
-from storaged.operators import Operators, stepped_of, until_of, variates_of
+from storaged.holdings import LocalSpaces
+from storaged.operators import ReadHandlers, decode_importances, decode_temporal_filter, decode_labor_options
 from storaged.requests import validate
-from storaged.restricting import CONDITIONS_BYTES, Restricting
+from storaged.restricting import FILTER_CACHE_BYTES, FilterHandlers
 
 Sections = dict[str, NDArray[Any]]
 
 
-class StoreApi(Restricting, Operators):
+class StoreApi(FilterHandlers, ReadHandlers):
     """The handlers of the Store service.
 
     Parameters
     ----------
-    holdings : Holdings
+    local_spaces : Holdings
         Spaces, stores and versions held here.
-    stream : callable
+    stream_endpoint : callable
         Says where the stream door is.
-    conditions_bytes : int
+    filter_cache_bytes : int
         Of memory for what satisfies the conditions of requests.
     admissions : Admissions, optional
         The loads that may be written; without it none may.
@@ -41,113 +41,113 @@ class StoreApi(Restricting, Operators):
 
     def __init__(
         self,
-        holdings: Holdings,
-        stream: Callable[[], Door] = Door,
+        local_spaces: LocalSpaces,
+        stream_endpoint: Callable[[], TcpEndpoint] = TcpEndpoint,
         *,
-        conditions_bytes: int = CONDITIONS_BYTES,
+        filter_cache_bytes: int = FILTER_CACHE_BYTES,
         admissions: Admissions | None = None,
     ) -> None:
-        super().__init__(conditions_bytes)
-        self._holdings = holdings
-        self._stream = stream
-        self._admissions = admissions or Admissions(_admit_none)
+        super().__init__(filter_cache_bytes)
+        self._local_spaces = local_spaces
+        self._stream_endpoint = stream_endpoint
+        self._admissions = admissions or Admissions(_refuse_writes)
 
-    def find_stream(self, request: pb.FindStreamRequest, call: Call) -> pb.FindStreamReply:
+    def find_stream(self, request: pb.FindStreamRequest, call: CallContext) -> pb.FindStreamReply:
         """Where the stream door is."""
-        door = self._stream()
-        return pb.FindStreamReply(port=door.port, key=door.key, local=door.local)
+        endpoint = self._stream_endpoint()
+        return pb.FindStreamReply(port=endpoint.port, key=endpoint.key, local=endpoint.socket_name)
 
     # -- blocks ---------------------------------------------------------------------------------------------------
 
-    def write_blocks(self, request: Frame, call: Call) -> Frame:
+    def write_blocks(self, request: Frame, call: CallContext) -> Frame:
         """Keep blocks, durable once answered."""
         head: Any = request.head
-        space = self._holdings.space(head.space_id)
-        blocks = received.blocks_of(request, space.schema, space.parts)
-        chunk, extents = received.registered_chunk(head), received.extents_of(blocks)
-        with self._admissions.writing(head.space_id, head.load_id, chunk, extents, call) as registered:
+        space = self._local_spaces.space(head.space_id)
+        blocks = received.decode_blocks(request, space.schema, space.parts)
+        chunk, extents = received.registered_chunk_number(head), received.block_extents(blocks)
+        with self._admissions.admit_write(head.space_id, head.load_id, chunk, extents, call) as registered:
             received.check_chunk(request, space.schema, registered)
             call.remaining()
-            return Frame(pb.WriteBlocksReply(bytes=self._holdings.store(head.space_id).write(blocks)))
+            return Frame(pb.WriteBlocksReply(bytes=self._local_spaces.store(head.space_id).write(blocks)))
 
-    def seal_load(self, request: Frame, call: Call) -> Frame:
+    def seal_load(self, request: Frame, call: CallContext) -> Frame:
         """End the writing of a load, and return the fingerprint of what was written."""
         head: Any = request.head
-        held = self._holdings.space(head.space_id).parts
-        with self._admissions.sealing(head.space_id, head.load_id, head.number, call) as sealed:
-            found = self._holdings.store(head.space_id).fingerprints(head.load_id, sealed.extents) if sealed.written else {}
-        parts = [fingerprint.to_proto() for part, fingerprint in sorted(found.items()) if part in held]
-        return Frame(pb.SealLoadReply(number=sealed.number, parts=parts))
+        local_parts = self._local_spaces.space(head.space_id).parts
+        with self._admissions.seal(head.space_id, head.load_id, head.number, call) as seal:
+            fingerprints = self._local_spaces.store(head.space_id).fingerprints(head.load_id, seal.extents) if seal.has_writes else {}
+        parts = [fingerprint.to_proto() for part, fingerprint in sorted(fingerprints.items()) if part in local_parts]
+        return Frame(pb.SealLoadReply(number=seal.number, parts=parts))
 
-    def exists(self, request: Frame, call: Call) -> Frame:
+    def exists(self, request: Frame, call: CallContext) -> Frame:
         """Which ids are nodes."""
         head: Any = request.head
-        _check_type(self._holdings.space(head.space_id).schema, nodes=True, type_id=head.type_id)
+        _check_type(self._local_spaces.space(head.space_id).schema, nodes=True, type_id=head.type_id)
         ids = request.array("ids", "int64")
-        found = self._holdings.store(head.space_id).exists(head.type_id, ids, head.load_id, list(head.loads))
-        return Frame(pb.ExistsReply(), {"exists": found})
+        mask = self._local_spaces.store(head.space_id).exists(head.type_id, ids, head.load_id, list(head.loads))
+        return Frame(pb.ExistsReply(), {"exists": mask})
 
-    def list_births(self, request: Frame, call: Call) -> Frame:
+    def list_births(self, request: Frame, call: CallContext) -> Frame:
         """Where a load writes nodes that are deleted so far."""
         head: Any = request.head
-        store = self._holdings.store(head.space_id)
-        found = np.array(store.births(head.load_id, list(head.loads)), np.int64).reshape(-1, 2)
+        store = self._local_spaces.store(head.space_id)
+        type_chunks = np.array(store.revivals(head.load_id, list(head.loads)), np.int64).reshape(-1, 2)
         return Frame(
-            pb.ListBirthsReply(deletes=store.deletes_nodes(head.load_id)), {"types": found[:, 0].astype(np.int32), "chunks": found[:, 1].copy()}
+            pb.ListBirthsReply(deletes=store.deletes_nodes(head.load_id)), {"types": type_chunks[:, 0].astype(np.int32), "chunks": type_chunks[:, 1].copy()}
         )
 
-    def read_births(self, request: Frame, call: Call) -> Frame:
+    def read_births(self, request: Frame, call: CallContext) -> Frame:
         """The nodes of one chunk that are deleted so far."""
         head: Any = request.head
-        _check_type(self._holdings.space(head.space_id).schema, nodes=True, type_id=head.type_id)
-        ids = self._holdings.store(head.space_id).born(head.type_id, head.chunk, head.load_id, list(head.loads))
+        _check_type(self._local_spaces.space(head.space_id).schema, nodes=True, type_id=head.type_id)
+        ids = self._local_spaces.store(head.space_id).revived_ids(head.type_id, head.chunk, head.load_id, list(head.loads))
         return Frame(pb.ReadBirthsReply(), {"ids": ids})
 
     # -- draws ----------------------------------------------------------------------------------------------------
 
-    def draw_nodes(self, request: Frame, call: Call) -> Frame:
+    def draw_nodes(self, request: Frame, call: CallContext) -> Frame:
         """This storaged's share of global draws of nodes."""
         head: Any = request.head
-        stops: dict[str, Any] = {"checkpoint": call.remaining}
-        version = self._version(request, call, globally=0 if head.rest or head.race else draw.NODE).weighed(head.weight, draw.NODE, head.types)
+        checkpoint_argument: dict[str, Any] = {"checkpoint": call.remaining}
+        version = self._version(request, call, globally=0 if head.rest or head.race else draw.NODE).with_weights(head.weight, draw.NODE, head.types)
         if head.rest:
-            rest = draw.rest_of_nodes(version, types=list(head.types), parts=list(head.parts), **_taken(request), **stops)
+            rest = draw.remaining_node_weight(version, types=list(head.types), parts=list(head.parts), **_excluded(request), **checkpoint_argument)
             return Frame(pb.DrawNodesReply(), {"rest": rest})
         if head.race:
-            race = draw.race_nodes(version, **_taken(request), **_shares(head), **stops)
-            sections = _present(ids=race.ids, types=race.types, keys=race.keys, probabilities=race.probabilities)
+            keyed = draw.sample_distinct_nodes(version, **_excluded(request), **_global_draw_arguments(head), **checkpoint_argument)
+            sections = _present_sections(ids=keyed.ids, types=keyed.types, keys=keyed.keys, probabilities=keyed.probabilities)
             return Frame(pb.DrawNodesReply(), sections)
-        drawn = draw.nodes(version, start=head.start, **_shares(head), **stops)
-        return Frame(pb.DrawNodesReply(), _present(ids=drawn.ids, types=drawn.types, probabilities=drawn.probabilities))
+        sample = draw.sample_nodes(version, start=head.start, **_global_draw_arguments(head), **checkpoint_argument)
+        return Frame(pb.DrawNodesReply(), _present_sections(ids=sample.ids, types=sample.types, probabilities=sample.probabilities))
 
-    def draw_edges(self, request: Frame, call: Call) -> Frame:
+    def draw_edges(self, request: Frame, call: CallContext) -> Frame:
         """This storaged's share of global draws of edges."""
         head: Any = request.head
-        stops: dict[str, Any] = {"checkpoint": call.remaining}
-        version = self._version(request, call, globally=0 if head.rest or head.race else draw.EDGE).weighed(head.weight, draw.EDGE, head.types)
+        checkpoint_argument: dict[str, Any] = {"checkpoint": call.remaining}
+        version = self._version(request, call, globally=0 if head.rest or head.race else draw.EDGE).with_weights(head.weight, draw.EDGE, head.types)
         if head.rest:
-            rest = draw.rest_of_edges(version, types=list(head.types), parts=list(head.parts), **_taken(request), **stops)
+            rest = draw.remaining_edge_weight(version, types=list(head.types), parts=list(head.parts), **_excluded(request), **checkpoint_argument)
             return Frame(pb.DrawEdgesReply(), {"rest": rest})
         sections: Sections = {}
         if head.race:
-            race = draw.race_edges(version, **_taken(request), **_shares(head), **stops)
-            edges, sections["keys"] = race.edges, race.keys
+            keyed = draw.sample_distinct_edges(version, **_excluded(request), **_global_draw_arguments(head), **checkpoint_argument)
+            edges, sections["keys"] = keyed.edges, keyed.keys
         else:
-            edges = draw.edges(version, start=head.start, **_shares(head), **stops)
+            edges = draw.sample_edges(version, start=head.start, **_global_draw_arguments(head), **checkpoint_argument)
         sections |= {"src": edges.src, "dst": edges.dst, "eids": edges.eids, "types": edges.types, "weights": edges.weights}
-        return Frame(pb.DrawEdgesReply(), sections | _present(probabilities=edges.probabilities))
+        return Frame(pb.DrawEdgesReply(), sections | _present_sections(probabilities=edges.probabilities))
 
-    def draw_neighbors(self, request: Frame, call: Call) -> Frame:
+    def draw_neighbors(self, request: Frame, call: CallContext) -> Frame:
         """Neighbors of the nodes that live here."""
         head: Any = request.head
-        until = until_of(request)
-        ranges = self._ranges(request) if until is None and not head.different else {}
-        version = (self._checked(request) if ranges else self._version(request, call)).weighed(head.weight, draw.EDGE, head.edge_types)
-        asked: dict[str, Any] = {
+        temporal_filter = decode_temporal_filter(request)
+        ranges = self._filter_ranges(request) if temporal_filter is None and not head.different else {}
+        version = (self._validated_version(request) if ranges else self._version(request, call)).with_weights(head.weight, draw.EDGE, head.edge_types)
+        arguments: dict[str, Any] = {
             "edge_types": list(head.edge_types),
             "node_type": head.node_type,
             "ids": request.array("ids", "int64"),
-            "types": request.optional("types", "int32"),
+            "types": request.optional_array("types", "int32"),
             "positions": request.array("positions", "int64"),
             "count": head.count,
             "replace": head.replace,
@@ -159,56 +159,56 @@ class StoreApi(Restricting, Operators):
             "want_edge_ids": head.want_edge_ids,
             "checkpoint": call.remaining,
         }
-        if until is not None:
-            drawn = draw.timed_neighbors(version, **asked, until=until)
+        if temporal_filter is not None:
+            sample = draw.sample_temporal_neighbors(version, **arguments, temporal_filter=temporal_filter)
         elif ranges:
-            drawn = draw.ranged_neighbors(version, **asked, want_probabilities=head.want_probabilities, weight=head.weight, ranges=ranges)
+            sample = draw.sample_indexed_neighbors(version, **arguments, want_probabilities=head.want_probabilities, weight_name=head.weight, ranges=ranges)
         else:
-            drawn = draw.neighbors(version, **asked, want_probabilities=head.want_probabilities, different=head.different)
-        columns = {"ids": drawn.ids, "types": drawn.types, "weights": drawn.weights, "eids": drawn.eids, "times": drawn.times}
-        return Frame(pb.DrawNeighborsReply(), _present(**columns, probabilities=drawn.probabilities))
+            sample = draw.sample_neighbors(version, **arguments, want_probabilities=head.want_probabilities, distinct_neighbors=head.different)
+        columns = {"ids": sample.ids, "types": sample.types, "weights": sample.weights, "eids": sample.eids, "times": sample.times}
+        return Frame(pb.DrawNeighborsReply(), _present_sections(**columns, probabilities=sample.probabilities))
 
-    def expand(self, request: Frame, call: Call) -> Frame:
+    def expand(self, request: Frame, call: CallContext) -> Frame:
         """A hop of a subgraph from the nodes that live here."""
         head: Any = request.head
-        version = self._version(request, call).weighed(head.weight, draw.EDGE, [along.edge_type for along in head.along])
-        how, sections = _expansion(head), Sections()
-        for along in head.along:
-            near = draw.ends(version, along.edge_type, head.direction)[0]
-            ids, trees = request.array(f"ids.{near}", "int64"), request.optional(f"trees.{near}", "int32")
-            until = until_of(request, f"times.{near}")
-            said = {"edge_type": along.edge_type, "hop": head.hop, "count": along.count, "checkpoint": call.remaining}
-            met = draw.expand(version, how, ids=ids, trees=trees, until=until, stepped=stepped_of(request, along.edge_type), **said)
-            columns = _present(sizes=met.sizes, ids=met.ids, eids=met.eids, weights=met.weights, times=met.times)
-            sections |= {f"{name}.{along.edge_type}": column for name, column in columns.items()}
+        version = self._version(request, call).with_weights(head.weight, draw.EDGE, [fanout.edge_type for fanout in head.along])
+        expansion, sections = _expansion(head), Sections()
+        for fanout in head.along:
+            local_type = draw.end_types(version, fanout.edge_type, head.direction)[0]
+            ids, trees = request.array(f"ids.{local_type}", "int64"), request.optional_array(f"trees.{local_type}", "int32")
+            temporal_filter = decode_temporal_filter(request, f"times.{local_type}")
+            arguments = {"edge_type": fanout.edge_type, "hop": head.hop, "count": fanout.count, "checkpoint": call.remaining}
+            sample = draw.expand(version, expansion, ids=ids, trees=trees, temporal_filter=temporal_filter, importance_state=decode_importances(request, fanout.edge_type), **arguments)
+            columns = _present_sections(sizes=sample.sizes, ids=sample.ids, eids=sample.eids, weights=sample.weights, times=sample.times)
+            sections |= {f"{name}.{fanout.edge_type}": column for name, column in columns.items()}
             call.remaining()
         return Frame(pb.ExpandReply(), sections)
 
-    def grow(self, request: Frame, call: Call) -> Frame:
+    def grow(self, request: Frame, call: CallContext) -> Frame:
         """A whole subgraph from seeds, where all parts are held here."""
         head: Any = request.head
-        version = self._version(request, call).weighed(head.weight, draw.EDGE, [reach.edge_type for reach in head.reach])
-        sections = draw.grow(
+        version = self._version(request, call).with_weights(head.weight, draw.EDGE, [fanout.edge_type for fanout in head.reach])
+        sections = draw.sample_khop(
             version,
             _expansion(head),
-            {reach.edge_type: tuple(reach.counts) for reach in head.reach},
+            {fanout.edge_type: tuple(fanout.counts) for fanout in head.reach},
             request.array("ids", "int64"),
             request.array("types", "int32"),
             disjoint=head.disjoint,
             every=head.every,
             most_bytes=head.most_bytes,
             checkpoint=call.remaining,
-            until=until_of(request),
+            temporal_filter=decode_temporal_filter(request),
         )
         return Frame(pb.GrowReply(), sections)
 
-    def walk(self, request: Frame, call: Call) -> Frame:
+    def walk(self, request: Frame, call: CallContext) -> Frame:
         """Walks, as far as they stay here."""
         head: Any = request.head
         version = self._version(request, call)
-        ids, kinds = request.array("ids", "int64"), request.optional("types", "int32")
+        ids, kinds = request.array("ids", "int64"), request.optional_array("types", "int32")
         kinds = np.full(len(ids), head.node_type, np.int32) if kinds is None and head.node_type >= 0 else kinds
-        rules = draw.Rules(
+        spec = draw.WalkSpec(
             steps=[list(step.edge_types) for step in head.steps],
             length=head.length,
             uniform=head.uniform,
@@ -219,39 +219,39 @@ class StoreApi(Restricting, Operators):
             q=head.q or 1.0,
             want_edge_ids=head.want_edge_ids,
         )
-        followed = [edge_type for step in head.steps for edge_type in step.edge_types]
-        version = version.weighed(head.weight, draw.EDGE, followed)
+        edge_types = [edge_type for step in head.steps for edge_type in step.edge_types]
+        version = version.with_weights(head.weight, draw.EDGE, edge_types)
         if head.paths:
-            whole = draw.paths(version, rules, draw.Places.begun(ids, kinds, request.array("positions", "int64"), rules), call.remaining)
-            return Frame(pb.WalkReply(), _present(nodes=whole.nodes, types=whole.types, eids=whole.eids))
-        places = draw.Places(
+            walk_paths = draw.sample_paths(version, spec, draw.WalkState.at_start(ids, kinds, request.array("positions", "int64"), spec), call.remaining)
+            return Frame(pb.WalkReply(), _present_sections(nodes=walk_paths.nodes, types=walk_paths.types, eids=walk_paths.eids))
+        state = draw.WalkState(
             ids=ids,
             kinds=kinds,
             positions=request.array("positions", "int64"),
             taken=request.array("taken", "int32"),
-            starts=request.optional("starts", "int64"),
-            start_kinds=kinds if head.node_type >= 0 else request.optional("start_types", "int32"),
-            before=request.optional("before", "int64"),
-            before_kinds=request.optional("before_types", "int32"),
-            attempts=request.optional("attempts", "int64"),
+            starts=request.optional_array("starts", "int64"),
+            start_kinds=kinds if head.node_type >= 0 else request.optional_array("start_types", "int32"),
+            before=request.optional_array("before", "int64"),
+            before_kinds=request.optional_array("before_types", "int32"),
+            attempts=request.optional_array("attempts", "int64"),
         )
-        walks = draw.walk(version, rules, places, call.remaining)
-        sections = _present(indptr=walks.indptr, ids=walks.ids, types=walks.types, eids=walks.eids)
-        if (hanging := walks.open) is not None:
-            sections |= {"open": hanging.open.astype(np.uint8), **_present(open_ids=hanging.ids, open_types=hanging.types)}
-            sections |= _present(open_eids=hanging.eids, attempts=hanging.attempts)
+        walks = draw.continue_walks(version, spec, state, call.remaining)
+        sections = _present_sections(indptr=walks.indptr, ids=walks.ids, types=walks.types, eids=walks.eids)
+        if (pending := walks.pending) is not None:
+            sections |= {"open": pending.is_pending.astype(np.uint8), **_present_sections(open_ids=pending.ids, open_types=pending.types)}
+            sections |= _present_sections(open_eids=pending.eids, attempts=pending.attempts)
         return Frame(pb.WalkReply(), sections)
 
-    def join(self, request: Frame, call: Call) -> Frame:
+    def join(self, request: Frame, call: CallContext) -> Frame:
         """Which nodes that live here have an edge to their targets."""
         head: Any = request.head
-        joined = draw.are_joined(
+        joined = draw.has_edge(
             self._version(request, call),
             edge_types=list(head.edge_types),
             ids=request.array("ids", "int64"),
-            kinds=request.optional("types", "int32"),
+            kinds=request.optional_array("types", "int32"),
             targets=request.array("targets", "int64"),
-            target_kinds=request.optional("target_types", "int32"),
+            target_kinds=request.optional_array("target_types", "int32"),
             direction=head.direction,
             checkpoint=call.remaining,
         )
@@ -259,95 +259,95 @@ class StoreApi(Restricting, Operators):
 
     # -- reads ----------------------------------------------------------------------------------------------------
 
-    def read_neighbors(self, request: Frame, call: Call) -> Frame:
+    def read_neighbors(self, request: Frame, call: CallContext) -> Frame:
         """All neighbors of the nodes that live here, or the heaviest."""
         head: Any = request.head
-        version, near = self._version(request, call).weighed(head.weight, draw.EDGE, head.edge_types), _near(request)
+        version, node_arguments = self._version(request, call).with_weights(head.weight, draw.EDGE, head.edge_types), _node_arguments(request)
         if head.top:
-            found = draw.top_neighbors(version, count=head.top, want_edge_ids=head.want_edge_ids, checkpoint=call.remaining, **near)
+            neighbors = draw.top_neighbors(version, count=head.top, want_edge_ids=head.want_edge_ids, checkpoint=call.remaining, **node_arguments)
         else:
-            found = draw.read_neighbors(version, want_weights=head.want_weights, want_edge_ids=head.want_edge_ids, **near)
-        sections = _present(indptr=found.indptr, ids=found.ids, types=found.types, weights=found.weights, eids=found.eids)
+            neighbors = draw.read_neighbors(version, want_weights=head.want_weights, want_edge_ids=head.want_edge_ids, **node_arguments)
+        sections = _present_sections(indptr=neighbors.indptr, ids=neighbors.ids, types=neighbors.types, weights=neighbors.weights, eids=neighbors.eids)
         return Frame(pb.ReadNeighborsReply(), sections)
 
-    def read_degrees(self, request: Frame, call: Call) -> Frame:
+    def read_degrees(self, request: Frame, call: CallContext) -> Frame:
         """How many edges the nodes that live here have, or what they weigh."""
         head: Any = request.head
         if head.measures:
-            version = self._version(request, call).weighed(head.weight, draw.EDGE, head.edge_types)
+            version = self._version(request, call).with_weights(head.weight, draw.EDGE, head.edge_types)
             return Frame(
-                pb.ReadDegreesReply(), {"measures": draw.measures(version, uniform=head.uniform, checkpoint=call.remaining, **_near(request))}
+                pb.ReadDegreesReply(), {"measures": draw.type_weights(version, uniform=head.uniform, checkpoint=call.remaining, **_node_arguments(request))}
             )
-        return Frame(pb.ReadDegreesReply(), {"degrees": draw.degrees(self._version(request, call), checkpoint=call.remaining, **_near(request))})
+        return Frame(pb.ReadDegreesReply(), {"degrees": draw.degrees(self._version(request, call), checkpoint=call.remaining, **_node_arguments(request))})
 
-    def read_node_features(self, request: Frame, call: Call) -> Frame:
+    def read_node_features(self, request: Frame, call: CallContext) -> Frame:
         """Feature columns of nodes that live here."""
         head: Any = request.head
-        version = self._version(request, call).weighed(head.weight, draw.NODE, [head.type_id])
+        version = self._version(request, call).with_weights(head.weight, draw.NODE, [head.type_id])
         sections = draw.node_features(version, head.type_id, list(head.names), request.array("ids", "int64"))
         return Frame(pb.ReadNodeFeaturesReply(), sections)
 
-    def read_edge_features(self, request: Frame, call: Call) -> Frame:
+    def read_edge_features(self, request: Frame, call: CallContext) -> Frame:
         """Feature columns of edges whose features live here."""
         head: Any = request.head
         sections = draw.edge_features(self._version(request, call), head.type_id, list(head.names), request.array("eids", "int64"))
         return Frame(pb.ReadEdgeFeaturesReply(), sections)
 
-    def read_nodes(self, request: Frame, call: Call) -> Frame:
+    def read_nodes(self, request: Frame, call: CallContext) -> Frame:
         """A run of one part's nodes."""
         head: Any = request.head
-        version = self._version(request, call).weighed(head.weight, draw.NODE, [head.type_id])
+        version = self._version(request, call).with_weights(head.weight, draw.NODE, [head.type_id])
         sections, cursor = draw.read_nodes(version, head.type_id, head.part, head.cursor, head.limit, list(head.names))
         return Frame(pb.ReadNodesReply(next_cursor=cursor), sections)
 
-    def read_nodes_at(self, request: Frame, call: Call) -> Frame:
+    def read_nodes_at(self, request: Frame, call: CallContext) -> Frame:
         """Nodes of parts that are held here, by place."""
         head: Any = request.head
-        ids = draw.nodes_at(self._version(request, call), head.type_id, request.array("parts", "int32"), request.array("places", "int64"))
+        ids = draw.read_nodes_at(self._version(request, call), head.type_id, request.array("parts", "int32"), request.array("places", "int64"))
         return Frame(pb.ReadNodesAtReply(), {"ids": ids})
 
-    def read_edges_at(self, request: Frame, call: Call) -> Frame:
+    def read_edges_at(self, request: Frame, call: CallContext) -> Frame:
         """Edges of parts that are held here, by place."""
         head: Any = request.head
-        version = self._version(request, call).weighed(head.weight, draw.EDGE, [head.type_id])
-        return Frame(pb.ReadEdgesAtReply(), draw.edges_at(version, head.type_id, request.array("parts", "int32"), request.array("places", "int64")))
+        version = self._version(request, call).with_weights(head.weight, draw.EDGE, [head.type_id])
+        return Frame(pb.ReadEdgesAtReply(), draw.read_edges_at(version, head.type_id, request.array("parts", "int32"), request.array("places", "int64")))
 
-    def read_edges(self, request: Frame, call: Call) -> Frame:
+    def read_edges(self, request: Frame, call: CallContext) -> Frame:
         """A run of one part's edges."""
         head: Any = request.head
-        version = self._version(request, call).weighed(head.weight, draw.EDGE, [head.type_id])
+        version = self._version(request, call).with_weights(head.weight, draw.EDGE, [head.type_id])
         sections, cursor = draw.read_edges(version, head.type_id, head.part, head.cursor, head.limit)
         return Frame(pb.ReadEdgesReply(next_cursor=cursor), sections)
 
-    def _whole(self, at: pb.At) -> draw.Version:
-        return self._holdings.version(at.space_id, at.version, at.digest)
+    def _local_version(self, version_ref: pb.At) -> draw.LocalVersion:
+        return self._local_spaces.version(version_ref.space_id, version_ref.version, version_ref.digest)
 
-    def _checked(self, request: Frame) -> draw.Version:
+    def _validated_version(self, request: Frame) -> draw.LocalVersion:
         head: Any = request.head
-        whole = self._whole(head.at)
-        validate(request, whole)
-        return whole
+        version = self._local_version(head.at)
+        validate(request, version)
+        return version
 
-    def _version(self, request: Frame, call: Call, *, globally: int = 0) -> draw.Version:
+    def _version(self, request: Frame, call: CallContext, *, globally: int = 0) -> draw.LocalVersion:
         head: Any = request.head
-        whole = self._checked(request)
+        unfiltered = self._validated_version(request)
         if not head.at.HasField("where"):
-            return whole
-        covers = globally == head.at.where.element and set(head.types) <= set(head.at.where.types) if globally else False
-        return self._restricted(whole, head.at.where, call, globally=covers)
+            return unfiltered
+        covers_types = globally == head.at.where.element and set(head.types) <= set(head.at.where.types) if globally else False
+        return self._filtered_version(unfiltered, head.at.where, call, globally=covers_types)
 
 
-def _admit_none(space_id: int, load_id: int, chunk: int, timeout_s: float) -> NoReturn:
+def _refuse_writes(space_id: int, load_id: int, chunk: int, timeout_s: float) -> NoReturn:
     raise Conflict(f"load {load_id} of space {space_id}: nothing is written here; write through a graphd")
 
 
 def _check_type(schema: Schema, *, nodes: bool, type_id: int) -> None:
-    known = len(schema.node_types if nodes else schema.edge_types)
-    if type_id >= known:
-        raise InvalidRequest(f"{'node' if nodes else 'edge'} type {type_id}: the schema has {known}")
+    type_count = len(schema.node_types if nodes else schema.edge_types)
+    if type_id >= type_count:
+        raise InvalidRequest(f"{'node' if nodes else 'edge'} type {type_id}: the schema has {type_count}")
 
 
-def _shares(head: Any) -> dict[str, Any]:
+def _global_draw_arguments(head: Any) -> dict[str, Any]:
     return {
         "types": list(head.types),
         "parts": list(head.parts),
@@ -366,25 +366,25 @@ def _expansion(head: Any) -> draw.Expansion:
         uniform=head.uniform,
         want_eids=head.want_edge_ids,
         want_weights=head.want_weights,
-        variates=variates_of(head.variates) if head.HasField("variates") else None,
+        labor=decode_labor_options(head.variates) if head.HasField("variates") else None,
     )
 
 
-def _near(request: Frame) -> dict[str, Any]:
+def _node_arguments(request: Frame) -> dict[str, Any]:
     """Whose edges are read, and which."""
     head: Any = request.head
     return {
         "edge_types": list(head.edge_types),
         "node_type": head.node_type,
         "ids": request.array("ids", "int64"),
-        "types": request.optional("types", "int32"),
+        "types": request.optional_array("types", "int32"),
         "direction": head.direction,
     }
 
 
-def _taken(request: Frame) -> dict[str, Any]:
+def _excluded(request: Frame) -> dict[str, Any]:
     return {"taken_ids": request.array("taken", "int64"), "taken_types": request.array("taken_types", "int32")}
 
 
-def _present(**sections: NDArray[Any] | None) -> Sections:
+def _present_sections(**sections: NDArray[Any] | None) -> Sections:
     return {name: array for name, array in sections.items() if array is not None}

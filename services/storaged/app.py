@@ -14,47 +14,47 @@ from typing import Any, cast
 from asterism_proto.errors import Conflict
 from asterism_proto.fingerprints import LoadFingerprint
 from asterism_proto.indexes import indexes_from_proto
-from asterism_proto.methods import BEATS, CATALOG, STORE
+from asterism_proto.methods import HEARTBEATS, CATALOG, STORE
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
-from daemonkit.beats import Beats, Report
+from daemonkit.beats import HeartbeatClient, HeartbeatPayload
 from daemonkit.calls import Handler, Transport, handlers_of
 from daemonkit.followed import FollowedCatalog
-from daemonkit.http import HttpDoor
+from daemonkit.http import HttpServer
 from daemonkit.identity import open_folder
 from daemonkit.metrics import Metrics
-from daemonkit.ports import clear_ports, report_ports
+from daemonkit.ports import clear_ports, write_ports
 from daemonkit.server import GrpcServer
 from daemonkit.settings import split_address
-from daemonkit.stream_door import StreamDoor
-from daemonkit.streams import Door
+from daemonkit.stream_door import TcpServer
+from daemonkit.streams import TcpEndpoint
 from storaged import orders, work
-from storaged.admission import Admission, Admissions, Chunk
+from storaged.admission import Admission, Admissions, RegisteredChunk
 from storaged.api import StoreApi
-from storaged.build.task import Total
-from storaged.cluster import Cluster
-from storaged.draw import Share, by_name
-from storaged.folders import Folders
+from storaged.build.task import PartitionStats
+from storaged.cluster import ClusterIdentity
+from storaged.draw import PartitionTotals, split_by_weight_name
+from storaged.folders import DataPaths
 from storaged.fork_server import ForkServer
-from storaged.holdings import Holdings, Wanted, WantedSpace
-from storaged.inventory import highest_ids, inventory_of
-from storaged.opening import Opener
-from storaged.ownership import Owner
-from storaged.pricing import priced
+from storaged.holdings import LocalSpaces, DesiredVersion, DesiredSpace
+from storaged.inventory import highest_ids, collect_inventory
+from storaged.opening import VersionLoader
+from storaged.ownership import DatabaseOwner
+from storaged.pricing import with_price_checks
 from storaged.quarantine import Quarantine
-from storaged.remaking import Remaker
+from storaged.remaking import ImageRepairer
 from storaged.scrub import Scrubber
 from storaged.settings import StoragedSettings
-from storaged.sweeping import Removal, RemovalOrder, Sweeper
-from storaged.warm import warm
+from storaged.sweeping import RemovalKind, RemovalRequest, GarbageCollector
+from storaged.warm import compile_kernels
 
 logger = logging.getLogger(__name__)
 
 _SERVICE = STORE["write_blocks"].service
-_INVENTORY_EVERY_S = 2.0
+_INVENTORY_INTERVAL_S = 2.0
 """How often a metad that is not followed is sent what lies in the folder."""
-_ASK_S = 10.0
+_CALL_TIMEOUT_S = 10.0
 """How long a question to metad may take."""
 _STATES = {
     orders.QUEUED: pb.QUEUE,
@@ -81,135 +81,135 @@ class Storaged:
     """
 
     def __init__(self, settings: StoragedSettings, metad: Transport, *, fenced: bool = True, fork_server: ForkServer | None = None) -> None:
-        _allow_files()
+        _raise_file_limit()
         self._settings = settings
-        self._folders = Folders(settings.data)
-        self._cluster = Cluster(self._folders.cluster)
+        self._paths = DataPaths(settings.data)
+        self._cluster = ClusterIdentity(self._paths.cluster)
         self._cluster.check_identity()
         self._identity = open_folder(settings.data, "storaged", fenced=fenced)
-        self._was_clean = self._folders.clean.exists()
-        self._folders.clean.unlink(missing_ok=True)
+        self._was_clean = self._paths.clean_marker.exists()
+        self._paths.clean_marker.unlink(missing_ok=True)
         self._metad = metad
-        self._followed = FollowedCatalog(self._folders.position)
+        self._catalog_position = FollowedCatalog(self._paths.position)
         self._quarantine = Quarantine(
-            self._folders,
+            self._paths,
             grace_s=settings.quarantine_grace_s,
             limit_bytes=settings.quarantine_limit_mib << 20,
             free_bytes=settings.quarantine_free_mib << 20,
         )
-        self._holdings = Holdings(self._folders, self._quarantine, owner=self._owner)
-        self._highest = highest_ids(self._folders, self._holdings)
+        self._local_spaces = LocalSpaces(self._paths, self._quarantine, owner=self._owner)
+        self._highest = highest_ids(self._paths, self._local_spaces)
         self._reporting = threading.Lock()
-        self._reported_s = -_INVENTORY_EVERY_S
+        self._reported_s = -_INVENTORY_INTERVAL_S
         self._fork_server = fork_server or ForkServer()
-        self._work = work.Work(
-            folders=self._folders,
-            store=self._holdings.store,
+        self._task_runner = work.TaskRunner(
+            paths=self._paths,
+            store=self._local_spaces.store,
             host=self._identity.uuid,
-            served=self._holdings.served,
+            served_jobs=self._local_spaces.served_jobs,
             fingerprints=self._fingerprints,
             memory_limit_mib=settings.memory_limit_mib,
             concurrent=settings.concurrent_tasks,
             addresses=settings.addresses(),
             remote_timeout_s=settings.remote_timeout_s,
-            changed=self._build_changed,
+            on_change=self._task_changed,
             fork_server=self._fork_server,
         )
-        self._remaker = Remaker(begin=self._begin, wants=self._holdings.wants, commits=self._commits, folders=self._folders)
-        self._opener = Opener(
-            self._holdings,
-            self._folders,
+        self._image_repairer = ImageRepairer(start_task=self._start_task, is_desired=self._local_spaces.is_desired, list_commits=self._commits, paths=self._paths)
+        self._version_loader = VersionLoader(
+            self._local_spaces,
+            self._paths,
             verify=settings.verify_images or not self._was_clean,
             verify_bytes=settings.verify_open_mib << 20,
             retry_s=settings.open_retry_s,
-            changed=self._poke,
-            remake=self._remaker.start,
-            verified=lambda space, want: self._scrubber.verified(space, want),
+            on_change=self._send_heartbeat,
+            start_repair=self._image_repairer.start,
+            on_verified=lambda space, desired: self._scrubber.note_verified(space, desired),
         )
         self._scrubber = Scrubber(
-            self._holdings,
-            self._folders,
+            self._local_spaces,
+            self._paths,
             interval_s=settings.scrub_interval_s,
             mib_per_s=settings.scrub_mib_per_s,
-            damaged=self._opener.reopen,
+            on_damage=self._version_loader.reload,
         )
-        self._sweeper = Sweeper(
-            self._holdings,
-            self._folders,
+        self._garbage_collector = GarbageCollector(
+            self._local_spaces,
+            self._paths,
             quarantine=self._quarantine,
-            follows=lambda: not self._unfollowed(),
-            busy=lambda space_id: self._work.busy(space_id) | self._remaker.busy(space_id),
-            dead_loads=self._dead_loads,
+            is_following=lambda: not self._catalog_fault(),
+            busy_jobs=lambda space_id: self._task_runner.busy_jobs(space_id) | self._image_repairer.busy_jobs(space_id),
+            query_dead_loads=self._dead_loads,
             interval_s=settings.sweep_interval_s,
-            changed=self._poke,
+            on_change=self._send_heartbeat,
         )
         self.metrics = Metrics("storaged")
         self._add_gauges()
         admissions = Admissions(self._admit)
-        api = StoreApi(self._holdings, self._stream_door, conditions_bytes=settings.conditions_mib << 20, admissions=admissions)
-        self.handlers: dict[str, Handler] = priced(handlers_of(STORE, api), settings.limits, self._holdings.version)
-        self._beats = Beats(
+        api = StoreApi(self._local_spaces, self._stream_endpoint, filter_cache_bytes=settings.conditions_mib << 20, admissions=admissions)
+        self.handlers: dict[str, Handler] = with_price_checks(handlers_of(STORE, api), settings.limits, self._local_spaces.version)
+        self._heartbeats = HeartbeatClient(
             metad=metad,
             role=meta.STORAGED,
             identity=self._identity,
-            address=settings.reachable_at(split_address(settings.listen)[1]),
+            address=settings.advertised_address(split_address(settings.listen)[1]),
             http_address=settings.http_listen,
-            on_poll=self._hear,
-            report=self._report,
+            on_poll=self._apply_desired_state,
+            payload=self._report,
             interval_s=settings.heartbeat_interval_s,
             poll_wait_s=settings.poll_wait_s,
-            cluster=lambda: self._cluster.known,
-            followed=self._followed,
-            on_lease=self._work.allow,
+            cluster=lambda: self._cluster.cluster_id,
+            followed_catalog=self._catalog_position,
+            on_lease=self._task_runner.set_lease,
             on_refused=self._report_inventory,
         )
-        self._compiled = threading.Event()
+        self._kernels_ready = threading.Event()
         self._compile_fault = ""
         self._stopping = threading.Event()
         self._grpc: GrpcServer | None = None
-        self._stream: StreamDoor | None = None
-        self._http: HttpDoor | None = None
+        self._stream: TcpServer | None = None
+        self._http: HttpServer | None = None
         self.grpc_port = self.http_port = 0
 
     def _add_gauges(self) -> None:
-        self.metrics.gauge("versions_held", "Versions that draws are answered from.", lambda: len(self._holdings.versions()))
-        self.metrics.gauge("unreferenced_folders", "Folders that nothing refers to and no order removes.", lambda: len(self._sweeper.unreferenced))
-        self.metrics.gauge("quarantine_bytes", "What quarantined folders take.", lambda: sum(e.bytes for e in self._quarantine.entries()))
-        self.metrics.gauge("catalog_positions_written", "How often the followed position was written down.", lambda: self._followed.writes)
-        self.metrics.gauge("scrub_read_bytes", "Bytes of images that were checked again while they were served.", lambda: self._scrubber.bytes_read)
-        self.metrics.gauge(
+        self.metrics.add_gauge("versions_held", "Versions that draws are answered from.", lambda: len(self._local_spaces.versions()))
+        self.metrics.add_gauge("unreferenced_folders", "Folders that nothing refers to and no order removes.", lambda: len(self._garbage_collector.unreferenced))
+        self.metrics.add_gauge("quarantine_bytes", "What quarantined folders take.", lambda: sum(e.bytes for e in self._quarantine.entries()))
+        self.metrics.add_gauge("catalog_positions_written", "How often the followed position was written down.", lambda: self._catalog_position.writes)
+        self.metrics.add_gauge("scrub_read_bytes", "Bytes of images that were checked again while they were served.", lambda: self._scrubber.bytes_read)
+        self.metrics.add_gauge(
             "scrub_damaged_versions", "Versions that were found damaged while they were served.", lambda: self._scrubber.versions_damaged
         )
-        self.metrics.gauge("builds_here", "Build orders on this host.", lambda: len(self._work.progress()))
+        self.metrics.add_gauge("builds_here", "Build orders on this host.", lambda: len(self._task_runner.progress()))
 
     @property
     def address(self) -> str:
         """Where graphds reach it, as metad is told."""
-        return self._beats.address
+        return self._heartbeats.address
 
     def start(self) -> None:
         """Begin to talk to metad, and compile; opens no port."""
-        threading.Thread(target=self._warm, name="warm", daemon=True).start()
-        self._opener.start()
+        threading.Thread(target=self._compile_kernels, name="warm", daemon=True).start()
+        self._version_loader.start()
         self._scrubber.start()
-        self._sweeper.start()
-        self._beats.start()
+        self._garbage_collector.start()
+        self._heartbeats.start()
 
     def ready(self) -> list[str]:
         """What is missing before it can answer; empty when it can."""
-        fault = self._unfollowed()
-        missing = [fault] if fault else [] if self._beats.heard() else ["metad has not answered yet"]
-        if not self._compiled.is_set():
+        fault = self._catalog_fault()
+        missing = [fault] if fault else [] if self._heartbeats.has_desired_state() else ["metad has not answered yet"]
+        if not self._kernels_ready.is_set():
             missing.append(self._compile_fault or "kernels are being compiled")
-        return missing + self._holdings.unready()
+        return missing + self._local_spaces.unready()
 
-    def _unfollowed(self) -> str:
+    def _catalog_fault(self) -> str:
         """Return why metad's desired state is not followed; empty where it is."""
-        refusal, fault = self._beats.fault, self._cluster.fault or self._followed.fault
+        refusal, fault = self._heartbeats.fault, self._cluster.fault or self._catalog_position.fault
         if refusal is not None and not fault:
             foreign = isinstance(refusal, Conflict) and "cluster" in refusal.message
-            where = f"data={str(self._settings.data)!r}: {'the folder is a copy: ' if self._identity.copied else ''}"
-            fault = self._cluster.other(f"metad refuses it ({refusal.message})") if foreign else where + refusal.message
+            prefix = f"data={str(self._settings.data)!r}: {'the folder is a copy: ' if self._identity.is_copy else ''}"
+            fault = self._cluster.mismatch_error(f"metad refuses it ({refusal.message})") if foreign else prefix + refusal.message
         return fault
 
     def open_ports(self) -> None:
@@ -217,7 +217,7 @@ class Storaged:
         settings = self._settings
         clear_ports(settings.ports_file)
         if settings.stream_listen:
-            self._stream = StreamDoor(
+            self._stream = TcpServer(
                 address=settings.stream_listen,
                 methods=STORE,
                 handlers=self.handlers,
@@ -234,21 +234,21 @@ class Storaged:
             metrics=self.metrics,
         )
         self.grpc_port = self._grpc.start()
-        self._http = HttpDoor(
+        self._http = HttpServer(
             address=settings.http_listen,
             daemon="storaged",
             status=self.status,
             ready=self.ready,
             flags=settings.flags(),
             metrics=self.metrics,
-            hostnames=settings.hostnames(),
+            allowed_hosts=settings.allowed_hosts(),
         )
         self.http_port = self._http.start()
-        self._beats.address = settings.reachable_at(self.grpc_port)
-        self._beats.http_address = f"{split_address(settings.http_listen)[0]}:{self.http_port}"
-        self._beats.poke()
-        stream = {"stream": self._stream.port} if self._stream is not None else {}
-        report_ports(settings.ports_file, grpc=self.grpc_port, http=self.http_port, **stream)
+        self._heartbeats.address = settings.advertised_address(self.grpc_port)
+        self._heartbeats.http_address = f"{split_address(settings.http_listen)[0]}:{self.http_port}"
+        self._heartbeats.send_now()
+        stream_ports = {"stream": self._stream.port} if self._stream is not None else {}
+        write_ports(settings.ports_file, grpc=self.grpc_port, http=self.http_port, **stream_ports)
         threading.Thread(target=self._serve_when_ready, name="readiness", daemon=True).start()
 
     def stop(self) -> None:
@@ -261,18 +261,18 @@ class Storaged:
             self._stream.stop(self._settings.stop_grace_s)
         if self._http is not None:
             self._http.stop()
-        self._beats.stop()
+        self._heartbeats.stop()
         self._scrubber.stop()
-        self._opener.stop()
-        self._work.stop()
-        self._sweeper.stop()
+        self._version_loader.stop()
+        self._task_runner.stop()
+        self._garbage_collector.stop()
         self._quarantine.close()
         # Images that were to be verified and were not, or were found damaged, keep the folder unclean.
         verified = self._was_clean and not self._scrubber.versions_damaged
-        verified = verified or (self._beats.heard() and not self._holdings.missing())
-        self._holdings.close()
+        verified = verified or (self._heartbeats.has_desired_state() and not self._local_spaces.unserved_reasons())
+        self._local_spaces.close()
         if verified:
-            self._folders.clean.touch()
+            self._paths.clean_marker.touch()
         self._identity.release()
 
     def status(self) -> dict[str, Any]:
@@ -280,142 +280,142 @@ class Storaged:
         return {
             "uuid": self._identity.uuid,
             "address": self.address,
-            "versions": [{"space": space_id, "version": version} for space_id, version in self._holdings.versions()],
+            "versions": [{"space": space_id, "version": version} for space_id, version in self._local_spaces.versions()],
             "builds": [
                 {"task": p.task_id, "attempt": p.attempt, "state": p.state, "phase": p.phase, "rows_done": p.rows_done, "rows_total": p.rows_total}
-                for p in self._work.progress()
+                for p in self._task_runner.progress()
             ],
-            "catalog": _position(self._followed.position),
-            "unreferenced": list(self._sweeper.unreferenced),
+            "catalog": _position_fields(self._catalog_position.position),
+            "unreferenced": list(self._garbage_collector.unreferenced),
             "quarantine": [asdict(entry) for entry in self._quarantine.entries()],
-            "leased": self._beats.leased(),
-            "lease_left_s": round(self._beats.lease_left(), 3),
+            "leased": self._heartbeats.has_lease(),
+            "lease_left_s": round(self._heartbeats.lease_remaining_s(), 3),
         }
 
-    def _owner(self, space_id: int) -> Owner:
-        return Owner(cluster=self._cluster.known, host=self._identity.uuid, space_id=space_id)
+    def _owner(self, space_id: int) -> DatabaseOwner:
+        return DatabaseOwner(cluster=self._cluster.cluster_id, host=self._identity.uuid, space_id=space_id)
 
-    def _stream_door(self) -> Door:
-        return Door() if self._stream is None else Door(self._stream.port, self._stream.key, self._stream.local)
+    def _stream_endpoint(self) -> TcpEndpoint:
+        return TcpEndpoint() if self._stream is None else TcpEndpoint(self._stream.port, self._stream.key, self._stream.socket_name)
 
-    def _poke(self) -> None:
-        self._beats.poke()
+    def _send_heartbeat(self) -> None:
+        self._heartbeats.send_now()
 
-    def _build_changed(self) -> None:
-        self._beats.poke()
-        self._sweeper.nudge()
+    def _task_changed(self) -> None:
+        self._heartbeats.send_now()
+        self._garbage_collector.recheck()
 
-    def _hear(self, reply: meta.PollReply) -> None:
+    def _apply_desired_state(self, reply: meta.PollReply) -> None:
         """Take over the whole desired state: orders are withdrawn first, for what they use may be removed."""
         self._cluster.check(reply.cluster)
         if reply.adopted:
             self._send_inventory()  # metad orders away what was given up, before its catalog is followed
-        self._followed.follow(reply.position)
+        self._catalog_position.follow(reply.position)
         schemas = {route.space.space_id: Schema.from_proto(route.space.schema) for route in reply.spaces}
-        wanted = {route.space.space_id: self._wanted(route, schemas[route.space.space_id], reply) for route in reply.spaces}
+        desired_spaces = {route.space.space_id: self._desired_space(route, schemas[route.space.space_id], reply) for route in reply.spaces}
         routes = {route.space.space_id: route for route in reply.spaces}
-        ordered = [_order(order, wanted[order.space_id], routes[order.space_id]) for order in reply.orders if order.space_id in wanted]
-        with self._holdings.lock:
-            self._work.withdraw(ordered)
-            self._holdings.apply(list(wanted.values()))
-            self._work.apply(ordered)
-            self._sweeper.order([_removal(removal) for removal in reply.removals])
-        self._highest = highest_ids(self._folders, self._holdings)
-        self._opener.wake()
-        self._sweeper.wake()
-        self._beats.poke()
+        assignments = [_task_assignment(task_order, desired_spaces[task_order.space_id], routes[task_order.space_id]) for task_order in reply.orders if task_order.space_id in desired_spaces]
+        with self._local_spaces.lock:
+            self._task_runner.withdraw(assignments)
+            self._local_spaces.apply(list(desired_spaces.values()))
+            self._task_runner.apply(assignments)
+            self._garbage_collector.set_removals([_removal_request(removal) for removal in reply.removals])
+        self._highest = highest_ids(self._paths, self._local_spaces)
+        self._version_loader.wake()
+        self._garbage_collector.wake()
+        self._heartbeats.send_now()
 
     def _report_inventory(self) -> None:
         """Let a metad that is not followed know what lies here, so that it can say what an adoption would give up."""
         with self._reporting:
             now = time.monotonic()
-            if now - self._reported_s < _INVENTORY_EVERY_S:
+            if now - self._reported_s < _INVENTORY_INTERVAL_S:
                 return
             self._reported_s = now
             self._send_inventory()
 
     def _send_inventory(self) -> None:
-        spaces = inventory_of(self._folders, self._holdings)
-        self._highest = highest_ids(self._folders, self._holdings)
+        spaces = collect_inventory(self._paths, self._local_spaces)
+        self._highest = highest_ids(self._paths, self._local_spaces)
         request = meta.Inventory(
-            uuid=self._identity.uuid, cluster=self._cluster.known, followed=self._followed.position, highest=self._highest, spaces=spaces
+            uuid=self._identity.uuid, cluster=self._cluster.cluster_id, followed=self._catalog_position.position, highest=self._highest, spaces=spaces
         )
-        self._metad.call(BEATS["report_inventory"], request, _ASK_S)
+        self._metad.call(HEARTBEATS["report_inventory"], request, _CALL_TIMEOUT_S)
 
     def _dead_loads(self, space_id: int, loads: Sequence[int]) -> Sequence[int]:
-        request = meta.LoadsHeld(uuid=self._identity.uuid, space_id=space_id, loads=loads, cluster=self._cluster.known)
-        reply = self._metad.call(BEATS["find_dead_loads"], request, _ASK_S) if loads else meta.DeadLoads()
+        request = meta.LoadsHeld(uuid=self._identity.uuid, space_id=space_id, loads=loads, cluster=self._cluster.cluster_id)
+        reply = self._metad.call(HEARTBEATS["find_dead_loads"], request, _CALL_TIMEOUT_S) if loads else meta.DeadLoads()
         return list(cast(meta.DeadLoads, reply).loads)
 
     def _admit(self, space_id: int, load_id: int, chunk: int, timeout_s: float) -> Admission:
         """Ask metad whether a chunk of a load may be written."""
-        if fault := self._unfollowed():
+        if fault := self._catalog_fault():
             raise Conflict(fault)
-        request = meta.AdmitLoadRequest(uuid=self._identity.uuid, cluster=self._cluster.known, space_id=space_id, load_id=load_id, chunk=chunk)
-        reply = cast(meta.AdmitLoadReply, self._metad.call(BEATS["admit_load"], request, min(timeout_s, _ASK_S)))
+        request = meta.AdmitLoadRequest(uuid=self._identity.uuid, cluster=self._cluster.cluster_id, space_id=space_id, load_id=load_id, chunk=chunk)
+        reply = cast(meta.AdmitLoadReply, self._metad.call(HEARTBEATS["admit_load"], request, min(timeout_s, _CALL_TIMEOUT_S)))
         self._fork_server.prepare()  # a load is followed by a build
-        given = reply.chunk
-        registered = Chunk(nodes=given.element == pb.NODE, type_id=given.type_id, rows=given.rows, base=given.base)
-        return Admission(number=reply.number, first=reply.first, chunk=registered)
+        registration = reply.chunk
+        registered = RegisteredChunk(is_nodes=registration.element == pb.NODE, type_id=registration.type_id, rows=registration.rows, first_edge_id=registration.base)
+        return Admission(number=reply.number, is_first=reply.first, chunk=registered)
 
-    def _fingerprints(self, space_id: int, cut: int, parts: Sequence[int]) -> Sequence[LoadFingerprint]:
+    def _fingerprints(self, space_id: int, watermark: int, parts: Sequence[int]) -> Sequence[LoadFingerprint]:
         """Ask metad what committed loads wrote to some partitions, in commit order."""
-        request = meta.ListFingerprintsRequest(uuid=self._identity.uuid, cluster=self._cluster.known, space_id=space_id, cut=cut, parts=parts)
-        found: list[LoadFingerprint] = []
+        request = meta.ListFingerprintsRequest(uuid=self._identity.uuid, cluster=self._cluster.cluster_id, space_id=space_id, cut=watermark, parts=parts)
+        fingerprints: list[LoadFingerprint] = []
         while True:
-            reply = cast(meta.FingerprintList, self._metad.call(BEATS["list_fingerprints"], request, _ASK_S))
-            found += [LoadFingerprint.from_proto(load) for load in reply.loads]
+            reply = cast(meta.FingerprintList, self._metad.call(HEARTBEATS["list_fingerprints"], request, _CALL_TIMEOUT_S))
+            fingerprints += [LoadFingerprint.from_proto(load) for load in reply.loads]
             request.after = reply.next_after
             if not reply.next_after:
-                return found
+                return fingerprints
 
-    def _begin(self, order: orders.Order) -> orders.Run:
-        with self._holdings.lock:  # nobody decides meanwhile that its folder is a leftover
-            return self._work.begin(order)
+    def _start_task(self, assignment: orders.TaskAssignment) -> orders.TaskHandle:
+        with self._local_spaces.lock:  # nobody decides meanwhile that its folder is a leftover
+            return self._task_runner.start_unassigned(assignment)
 
-    def _commits(self, space: WantedSpace) -> Sequence[tuple[int, int]]:
-        if fault := self._unfollowed():
+    def _commits(self, space: DesiredSpace) -> Sequence[tuple[int, int]]:
+        if fault := self._catalog_fault():
             raise Conflict(fault)
-        reply = cast(meta.CommitList, self._metad.call(CATALOG["list_commits"], meta.ListCommitsRequest(space=space.name), _ASK_S))
+        reply = cast(meta.CommitList, self._metad.call(CATALOG["list_commits"], meta.ListCommitsRequest(space=space.name), _CALL_TIMEOUT_S))
         return list(zip(reply.commits, reply.loads, strict=True))
 
-    def _wanted(self, route: meta.SpaceRoute, schema: Schema, reply: meta.PollReply) -> WantedSpace:
-        mine = tuple(part for part, hosts in enumerate(route.space.parts) if self._identity.uuid in hosts.hosts)
-        return WantedSpace(
+    def _desired_space(self, route: meta.SpaceRoute, schema: Schema, reply: meta.PollReply) -> DesiredSpace:
+        local_parts = tuple(part for part, hosts in enumerate(route.space.parts) if self._identity.uuid in hosts.hosts)
+        return DesiredSpace(
             space_id=route.space.space_id,
             name=route.space.name,
             schema=schema,
-            parts=mine,
-            versions=tuple(_version(manifest) for manifest in route.versions),
+            parts=local_parts,
+            versions=tuple(_desired_version(manifest) for manifest in route.versions),
             abandoned_loads=tuple(reply.abandoned_loads),
-            kept_jobs=tuple(kept.job_id for kept in reply.kept_jobs if kept.space_id == route.space.space_id),
+            kept_jobs=tuple(kept_job.job_id for kept_job in reply.kept_jobs if kept_job.space_id == route.space.space_id),
         )
 
-    def _report(self) -> Report:
-        return Report(
+    def _report(self) -> HeartbeatPayload:
+        return HeartbeatPayload(
             # What was ordered under a lease that is over is reported only once metad has said that it still stands.
-            tasks=[_task_report(progress) for progress in self._work.progress()] if self._beats.leased() else [],
-            held=[meta.HeldVersion(space_id=space_id, version=version) for space_id, version in self._holdings.versions()],
+            tasks=[_task_report(progress) for progress in self._task_runner.progress()] if self._heartbeats.has_lease() else [],
+            held_versions=[meta.HeldVersion(space_id=space_id, version=version) for space_id, version in self._local_spaces.versions()],
             free_bytes=shutil.disk_usage(self._settings.data).free,
-            held_bytes=self._sweeper.held_bytes,
-            dropped_loads=self._holdings.dropped_loads(),
-            removed=self._sweeper.removed(),
-            highest=self._highest_now(),
+            held_bytes=self._garbage_collector.held_bytes,
+            dropped_loads=self._local_spaces.dropped_loads(),
+            completed_removals=self._garbage_collector.removed_ids(),
+            highest_ids=self._highest_now(),
         )
 
     def _highest_now(self) -> meta.HighestIds:
         """Return the highest identifiers of what is here: folders as of the last inventory, loads as of now."""
         highest = self._highest
-        return meta.HighestIds(space_id=highest.space_id, job_id=highest.job_id, load_id=max(highest.load_id, self._holdings.highest_load()))
+        return meta.HighestIds(space_id=highest.space_id, job_id=highest.job_id, load_id=max(highest.load_id, self._local_spaces.highest_load()))
 
-    def _warm(self) -> None:
+    def _compile_kernels(self) -> None:
         try:
-            warm()
+            compile_kernels()
         except Exception as error:
             logger.exception("kernels_failed")
             self._compile_fault = f"kernels can not be compiled: {error!r}; the log has the story"
             return
-        self._compiled.set()
+        self._kernels_ready.set()
 
     def _serve_when_ready(self) -> None:
         while self.ready() and not self._stopping.is_set():
@@ -425,77 +425,77 @@ class Storaged:
             logger.info("storaged_ready", extra={"address": self.address})
 
 
-def _allow_files() -> None:
+def _raise_file_limit() -> None:
     """Let this process open as many files as the host allows: every array of an image is a mapped one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _position(position: meta.CatalogPosition | None) -> dict[str, Any] | None:
+def _position_fields(position: meta.CatalogPosition | None) -> dict[str, Any] | None:
     return {"history": position.history, "term": position.term, "revision": position.revision} if position is not None else None
 
 
-def _removal(order: meta.RemovalOrder) -> RemovalOrder:
-    return RemovalOrder(
-        removal_id=order.removal_id,
-        kind=Removal(order.kind),
-        space_id=order.space_id,
-        job_id=order.job_id,
-        loads=tuple(order.loads),
-        reason=order.reason,
+def _removal_request(message: meta.RemovalOrder) -> RemovalRequest:
+    return RemovalRequest(
+        removal_id=message.removal_id,
+        kind=RemovalKind(message.kind),
+        space_id=message.space_id,
+        job_id=message.job_id,
+        loads=tuple(message.loads),
+        reason=message.reason,
     )
 
 
-def _order(order: meta.TaskOrder, space: WantedSpace, route: meta.SpaceRoute) -> orders.Order:
-    read = order.manifest if order.HasField("manifest") else next((m for m in route.versions if m.version == order.version), None)
-    return orders.Order(
-        task_id=order.task_id,
-        job_id=order.job_id,
-        attempt=order.attempt,
-        kind=order.kind,
-        space_id=order.space_id,
+def _task_assignment(message: meta.TaskOrder, space: DesiredSpace, route: meta.SpaceRoute) -> orders.TaskAssignment:
+    manifest = message.manifest if message.HasField("manifest") else next((m for m in route.versions if m.version == message.version), None)
+    return orders.TaskAssignment(
+        task_id=message.task_id,
+        job_id=message.job_id,
+        attempt=message.attempt,
+        kind=message.kind,
+        space_id=message.space_id,
         space=space.name,
         schema=space.schema,
-        parts=tuple(order.parts),
-        cut=order.cut,
-        loads=tuple(order.loads),
-        commits=tuple(order.commits),
-        beside=tuple(want.job_id for want in space.versions),
-        options=dict(order.options),
-        version=order.version,
-        indexes=indexes_from_proto(order.indexes),
-        sealed=_sealed(read) if read is not None else None,
+        parts=tuple(message.parts),
+        cut=message.cut,
+        loads=tuple(message.loads),
+        commits=tuple(message.commits),
+        readable_jobs=tuple(desired.job_id for desired in space.versions),
+        options=dict(message.options),
+        version=message.version,
+        indexes=indexes_from_proto(message.indexes),
+        published=_published_version(manifest) if manifest is not None else None,
     )
 
 
-def _sealed(manifest: pb.Manifest) -> orders.Sealed:
-    return orders.Sealed(
+def _published_version(manifest: pb.Manifest) -> orders.PublishedVersion:
+    return orders.PublishedVersion(
         job_id=manifest.job_id,
         cut=manifest.cut,
         digest=manifest.digest,
         images={image.part: image.digest for image in manifest.images},
-        totals=tuple(Total(**{field.name: getattr(total, field.name) for field in fields(Total)}) for total in manifest.totals),
+        totals=tuple(PartitionStats(**{field.name: getattr(total, field.name) for field in fields(PartitionStats)}) for total in manifest.totals),
     )
 
 
-def _version(manifest: pb.Manifest) -> Wanted:
-    totals, named = by_name(
-        (t.weight_name, (t.element, t.type_id, t.part), Share(count=t.count, positive=t.positive, weight=t.weight)) for t in manifest.totals
+def _desired_version(manifest: pb.Manifest) -> DesiredVersion:
+    totals, named_totals = split_by_weight_name(
+        (t.weight_name, (t.element, t.type_id, t.part), PartitionTotals(count=t.count, positive=t.positive, weight=t.weight)) for t in manifest.totals
     )
-    return Wanted(
+    return DesiredVersion(
         version=manifest.version,
         job_id=manifest.job_id,
         digest=manifest.digest,
         cut=manifest.cut,
         totals=totals,
-        named=named,
+        named_totals=named_totals,
         images={image.part: image.digest for image in manifest.images},
         indexes=indexes_from_proto(manifest.indexes),
     )
 
 
-def _task_report(progress: orders.Progress) -> meta.TaskReport:
+def _task_report(progress: orders.TaskProgress) -> meta.TaskReport:
     return meta.TaskReport(
         task_id=progress.task_id,
         attempt=progress.attempt,

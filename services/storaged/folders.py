@@ -10,7 +10,7 @@ from pathlib import Path
 from asterism_proto.durable import write_durably
 
 
-class Folders:
+class DataPaths:
     """The paths under a data folder: ``spaces/<space>/{graph, builds/<job>, checkpoints/<job>}``."""
 
     def __init__(self, data: Path) -> None:
@@ -24,9 +24,9 @@ class Folders:
         """The newest position of metad's catalog that was acted on."""
         self.quarantine = data / "quarantine"
         """What was ordered away and is not unlinked yet."""
-        self.running = data / "running"
+        self.running_time = data / "running"
         """Seconds that storageds have run on the folder, over all starts."""
-        self.clean = data / "CLEAN"
+        self.clean_marker = data / "CLEAN"
         """There after a clean stop only: without it, images are verified whole before they are served."""
 
     def space(self, space_id: int) -> Path:
@@ -45,7 +45,7 @@ class Folders:
         """What a job built: tables and images."""
         return self.builds(space_id) / str(job_id)
 
-    def remade(self, space_id: int, job_id: int) -> Path:
+    def repair_build(self, space_id: int, job_id: int) -> Path:
         """Where damaged parts of what a job built are built again."""
         return self.builds(space_id) / f"{job_id}.making"
 
@@ -58,20 +58,20 @@ class Folders:
         return self.checkpoints(space_id) / str(job_id)
 
 
-LABEL = "space.json"
+SPACE_LABEL = "space.json"
 
 
-def label_space(folder: Path, name: str) -> None:
+def write_space_label(folder: Path, name: str) -> None:
     """Write the name of a space into its folder, for people and inventories that find the folder alone."""
-    if space_label(folder) != name:
+    if read_space_label(folder) != name:
         with contextlib.suppress(OSError):  # a full disk: nothing depends on it
-            write_durably(folder / LABEL, json.dumps({"space_id": int(folder.name), "name": name}).encode())
+            write_durably(folder / SPACE_LABEL, json.dumps({"space_id": int(folder.name), "name": name}).encode())
 
 
-def space_label(folder: Path) -> str:
+def read_space_label(folder: Path) -> str:
     """Return the name in a space's folder; empty where there is none that can be read."""
     try:
-        return str(json.loads((folder / LABEL).read_text())["name"])
+        return str(json.loads((folder / SPACE_LABEL).read_text())["name"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 
@@ -79,17 +79,17 @@ def space_label(folder: Path) -> str:
 def used_bytes(folder: Path) -> int:
     """What all files below a folder take of the disk, linked ones once; those that go meanwhile may count or not."""
     seen: set[tuple[int, int]] = set()
-    total, left = 0, [os.fspath(folder)]
-    while left:
-        with contextlib.suppress(OSError), os.scandir(left.pop()) as entries:
+    total, pending = 0, [os.fspath(folder)]
+    while pending:
+        with contextlib.suppress(OSError), os.scandir(pending.pop()) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
                     if entry.is_dir(follow_symlinks=False):
-                        left.append(entry.path)
+                        pending.append(entry.path)
                         continue
-                    told = entry.stat(follow_symlinks=False)
-                    if told.st_nlink == 1 or (told.st_dev, told.st_ino) not in seen:
-                        total += told.st_blocks * 512
-                    if told.st_nlink > 1:
-                        seen.add((told.st_dev, told.st_ino))
+                    stats = entry.stat(follow_symlinks=False)
+                    if stats.st_nlink == 1 or (stats.st_dev, stats.st_ino) not in seen:
+                        total += stats.st_blocks * 512
+                    if stats.st_nlink > 1:
+                        seen.add((stats.st_dev, stats.st_ino))
     return total

@@ -26,7 +26,7 @@ import warnings
 from pathlib import Path
 from typing import IO, NoReturn
 
-from storaged.children import end_with, set_process_name
+from storaged.children import die_with_parent, set_process_name
 
 MODULES = ("storaged.build", "storaged.reread")
 """Packages with a ``__main__.main`` that carries out a task."""
@@ -77,7 +77,7 @@ class ForkServer:
         """
         if threading.active_count() != 1:
             raise RuntimeError(f"{threading.enumerate()} run: a fork would lack all but one")
-        requests, its = _socket_pair()
+        requests, server_socket = _socket_pair()
         sys.stdout.flush()
         sys.stderr.flush()
         parent = os.getpid()
@@ -85,13 +85,13 @@ class ForkServer:
             self._pid = _fork()
         except OSError:
             requests.close()
-            its.close()
+            server_socket.close()
             return
         if self._pid == 0:
             requests.close()
-            end_with(parent)
-            _serve_to_the_end(its, parent)
-        its.close()
+            die_with_parent(parent)
+            _serve_to_the_end(server_socket, parent)
+        server_socket.close()
         self._requests = requests
 
     def prepare(self) -> None:
@@ -128,16 +128,16 @@ class ForkServer:
 
     def _ask(self, module: str, task: Path, stderr: IO[str]) -> TaskProcess:
         assert self._requests is not None
-        channel, its = _socket_pair()
+        channel, child_channel = _socket_pair()
         read, write = os.pipe()
         stdout = os.fdopen(read)
         try:
             try:
                 request = json.dumps({"module": module, "task": str(task.absolute()), "folder": os.getcwd()}).encode()
-                socket.send_fds(self._requests, [request], [write, stderr.fileno(), its.fileno()])
+                socket.send_fds(self._requests, [request], [write, stderr.fileno(), child_channel.fileno()])
             finally:
                 os.close(write)
-                its.close()
+                child_channel.close()
             reply = channel.recv(_MAX_MESSAGE)
             if not reply:
                 raise ConnectionResetError("the fork server has ended")
@@ -151,11 +151,11 @@ class ForkServer:
         return TaskProcess(started["pid"], stdout, channel)
 
     def _execute(self) -> None:
-        requests, its = _socket_pair()
-        with its:
-            command = [sys.executable, "-m", __name__, str(its.fileno()), str(os.getpid())]
+        requests, server_socket = _socket_pair()
+        with server_socket:
+            command = [sys.executable, "-m", __name__, str(server_socket.fileno()), str(os.getpid())]
             null = subprocess.DEVNULL
-            self._process = subprocess.Popen(command, stdin=null, stdout=null, pass_fds=[its.fileno()])
+            self._process = subprocess.Popen(command, stdin=null, stdout=null, pass_fds=[server_socket.fileno()])
         self._requests = requests
 
     def _end(self) -> None:
@@ -185,12 +185,12 @@ class _Server:
         with contextlib.suppress(AttributeError, OSError):  # not every Python and every kernel has it
             self._parent = os.pidfd_open(parent)  # a fork of the parent may keep its end of the socket open
             self._selector.register(self._parent, selectors.EVENT_READ)
-        self._wake, woken = os.pipe()
-        for fd in (self._wake, woken):
+        self._wake, wake_writer = os.pipe()
+        for fd in (self._wake, wake_writer):
             os.set_blocking(fd, False)
         self._selector.register(self._wake, selectors.EVENT_READ)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(woken)
+        signal.set_wakeup_fd(wake_writer)
         for number in (signal.SIGINT, signal.SIGTERM):  # sent to the daemon's group; the daemon ends its tasks in order
             signal.signal(number, signal.SIG_IGN)
 
@@ -288,8 +288,8 @@ def _become(request: dict[str, str], server: int, stdout: int, stderr: int) -> N
         with contextlib.suppress(AttributeError):  # a C library without arenas
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
         status = importlib.import_module(f"{module}.__main__").main([task, str(server)])
-    except SystemExit as ended:
-        status = ended.code if isinstance(ended.code, int) else 1
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else 1
     except BaseException:
         traceback.print_exc()
     finally:

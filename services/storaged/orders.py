@@ -9,15 +9,15 @@ from typing import Any, Protocol
 
 from asterism_proto.indexes import Index
 from asterism_proto.schema import Schema
-from storaged.build.task import Total
+from storaged.build.task import PartitionStats
 
 QUEUED, RUNNING, FINISHED, FAILED, STOPPED = "queued", "running", "finished", "failed", "stopped"
-REMAKE = "remake"
+REPAIR = "remake"
 """The kind of the orders that a storaged gives itself: damaged parts of a served version, built again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sealed:
+class PublishedVersion:
     """A published version, as far as a reading of it needs to know."""
 
     job_id: int
@@ -26,11 +26,11 @@ class Sealed:
     digest: str
     images: Mapping[int, str]
     """part -> digest."""
-    totals: tuple[Total, ...]
+    totals: tuple[PartitionStats, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class TaskAssignment:
     """What metad wants done. The same (task_id, attempt) is one order, however often it is repeated."""
 
     task_id: int
@@ -44,19 +44,19 @@ class Order:
     cut: int
     loads: tuple[int, ...]
     commits: tuple[int, ...]
-    beside: tuple[int, ...] = ()
+    readable_jobs: tuple[int, ...] = ()
     """Jobs whose versions are served while it begins: it may read what they built, so that they stay until it ends."""
     options: Mapping[str, str] = field(default_factory=dict)
     version: int = 0
     """The one to read; 0 where none is."""
     indexes: tuple[Index, ...] = ()
     """Of a build: that its version is to have."""
-    sealed: Sealed | None = None
+    published: PublishedVersion | None = None
     """What was published as that version, or for a restore is to be; None where it is not served any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class TaskProgress:
     """Where an order is."""
 
     task_id: int
@@ -72,10 +72,10 @@ class Progress:
     """Of a finished one: ``totals``, ``images``, and ``made`` as common.proto's TaskResult."""
 
 
-class Run(Protocol):
+class TaskHandle(Protocol):
     """An order that is being carried out."""
 
-    progress: Progress
+    progress: TaskProgress
     done: threading.Event
 
     def cancel(self) -> None:

@@ -15,12 +15,12 @@ from pathlib import Path
 from asterism_proto.durable import make_folder, write_durably
 from asterism_proto.errors import Conflict, Corrupt
 
-OWNER = "owner.json"
+OWNER_FILE = "owner.json"
 """In the folder of a graph database: RocksDB leaves files alone that are not of its kinds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class DatabaseOwner:
     """The one place of a graph database."""
 
     cluster: str
@@ -33,7 +33,7 @@ class Owner:
         return f"space {self.space_id} of storaged {self.host} in cluster {self.cluster or '(none)'}"
 
 
-def claim(folder: Path, owner: Owner) -> None:
+def claim(folder: Path, owner: DatabaseOwner) -> None:
     """Record the owner of a graph database, or compare it with the one on record.
 
     Parameters
@@ -50,27 +50,27 @@ def claim(folder: Path, owner: Owner) -> None:
     Corrupt
         The record cannot be read.
     """
-    file = folder / OWNER
-    found = _read(file)
-    if found is None:
+    file = folder / OWNER_FILE
+    recorded_owner = _read(file)
+    if recorded_owner is None:
         with contextlib.suppress(OSError):  # a full disk: the next start records it
             make_folder(folder)
             write_durably(file, json.dumps({**asdict(owner), "crc32": _checksum(owner)}).encode())
-    elif found != owner:
+    elif recorded_owner != owner:
         raise Conflict(
-            f"{folder}: the database belongs to {found}, not to {owner}; move it back and put this space's own folder here; if it is here on "
+            f"{folder}: the database belongs to {recorded_owner}, not to {owner}; move it back and put this space's own folder here; if it is here on "
             f"purpose (a copy of a replica), remove {file}"
         )
 
 
-def _read(file: Path) -> Owner | None:
+def _read(file: Path) -> DatabaseOwner | None:
     try:
         content = file.read_bytes()
     except FileNotFoundError:
         return None
     try:
         record = json.loads(content)
-        owner = Owner(cluster=str(record["cluster"]), host=str(record["host"]), space_id=int(record["space_id"]))
+        owner = DatabaseOwner(cluster=str(record["cluster"]), host=str(record["host"]), space_id=int(record["space_id"]))
         if record["crc32"] != _checksum(owner):
             raise ValueError("its checksum differs")
     except (ValueError, KeyError, TypeError) as error:
@@ -79,5 +79,5 @@ def _read(file: Path) -> Owner | None:
     return owner
 
 
-def _checksum(owner: Owner) -> int:
+def _checksum(owner: DatabaseOwner) -> int:
     return zlib.crc32(str(owner).encode())

@@ -30,18 +30,18 @@ from pathlib import Path
 
 from asterism_proto.durable import write_durably
 from asterism_proto.errors import AsterismError, Conflict, NotFound
-from daemonkit.identity import is_open
-from storaged.folders import Folders, used_bytes
+from daemonkit.identity import is_folder_open
+from storaged.folders import DataPaths, used_bytes
 
 logger = logging.getLogger(__name__)
 
-GONE = ".gone"
+DELETING_SUFFIX = ".gone"
 """Suffix of folders that are being deleted."""
-DATA, ENTRY = "data", "entry.json"
+DATA_FOLDER, ENTRY_FILE = "data", "entry.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class QuarantineEntry:
     """A quarantined folder."""
 
     name: str
@@ -66,11 +66,11 @@ class RunningTime:
 
     def __init__(self, file: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._file, self._monotonic = file, monotonic
-        self._before_s, self._began = self._read(), monotonic()
+        self._earlier_s, self._started = self._read(), monotonic()
 
     def now(self) -> float:
         """Return the running time."""
-        return self._before_s + self._monotonic() - self._began
+        return self._earlier_s + self._monotonic() - self._started
 
     def save(self) -> None:
         """Record it. What was not recorded before a kill is not counted: entries stay longer."""
@@ -91,7 +91,7 @@ class Quarantine:
 
     Parameters
     ----------
-    folders : Folders
+    paths : Folders
     grace_s : float
         Age at which an entry is deleted.
     limit_bytes : int
@@ -106,7 +106,7 @@ class Quarantine:
 
     def __init__(
         self,
-        folders: Folders,
+        paths: DataPaths,
         *,
         grace_s: float,
         limit_bytes: int,
@@ -114,20 +114,20 @@ class Quarantine:
         now: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._running = RunningTime(folders.running, monotonic)
-        self._folders, self._now = folders, now
+        self._running = RunningTime(paths.running_time, monotonic)
+        self._paths, self._now = paths, now
         self._grace_s, self._limit_bytes, self._free_bytes = grace_s, limit_bytes, free_bytes
         self._lock = threading.Lock()
-        self._doomed: list[Path] = []
+        self._pending_deletes: list[Path] = []
         """Folders to delete at the next `purge`, renamed so that nothing opens them."""
-        self._entries = {entry.name: self._dated(entry) for entry in _entries(folders)}
+        self._entries = {entry.name: self._with_age(entry) for entry in _entries(paths)}
 
-    def _dated(self, entry: Entry) -> Entry:
+    def _with_age(self, entry: QuarantineEntry) -> QuarantineEntry:
         """An entry whose age is known: one of no age, or of a time to come, is as old as this start."""
-        known = 0 <= entry.running_s <= self._running.now()
-        return entry if known else replace(entry, running_s=self._running.now())
+        has_known_age = 0 <= entry.running_s <= self._running.now()
+        return entry if has_known_age else replace(entry, running_s=self._running.now())
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[QuarantineEntry]:
         """Return the entries, oldest first."""
         with self._lock:
             return sorted(self._entries.values(), key=lambda entry: (entry.running_s, entry.quarantined_ms))
@@ -136,116 +136,116 @@ class Quarantine:
         """Record how long this storaged has run."""
         self._running.save()
 
-    def take(self, path: Path, reason: str) -> None:
+    def add(self, path: Path, reason: str) -> None:
         """Move a folder into quarantine by one rename, or, on a disk short of room, delete it at the next `purge`."""
-        if not self._short():
+        if not self._is_disk_low():
             try:
-                self.fill(path, reason, lambda place: path.rename(place))
+                self.add_copy(path, reason, lambda target: path.rename(target))
                 return
             except OSError as error:
                 if error.errno != errno.ENOSPC:
                     raise
-        gone = path.with_name(path.name + GONE)
-        shutil.rmtree(gone, ignore_errors=True)
-        path.rename(gone)
+        deleting = path.with_name(path.name + DELETING_SUFFIX)
+        shutil.rmtree(deleting, ignore_errors=True)
+        path.rename(deleting)
         logger.info("folder_removed", extra={"path": str(path), "reason": reason, "cause": "the disk has less than quarantine_free_mib free"})
         with self._lock:
-            self._doomed.append(gone)
+            self._pending_deletes.append(deleting)
 
-    def fill(self, origin: Path, reason: str, make: Callable[[Path], object]) -> Entry:
-        """Add an entry that ``make`` writes to the path that it is given, as a copy of ``origin``."""
+    def add_copy(self, origin: Path, reason: str, write_content: Callable[[Path], object]) -> QuarantineEntry:
+        """Add an entry that ``write_content`` writes to the path that it is given, as a copy of ``origin``."""
         with self._lock:
-            relative = origin.relative_to(self._folders.data)
+            relative = origin.relative_to(self._paths.data)
             now_ms = int(self._now() * 1000)
             name = f"{now_ms}-{'-'.join(relative.parts)}"
-            while (folder := self._folders.quarantine / name).exists():
+            while (folder := self._paths.quarantine / name).exists():
                 name += "+"
             folder.mkdir(parents=True)
-            entry = Entry(name=name, origin=str(relative), reason=reason, quarantined_ms=now_ms, bytes=0, running_s=self._running.now())
-            write_durably(folder / ENTRY, json.dumps(asdict(entry)).encode())
-            make(folder / DATA)
+            entry = QuarantineEntry(name=name, origin=str(relative), reason=reason, quarantined_ms=now_ms, bytes=0, running_s=self._running.now())
+            write_durably(folder / ENTRY_FILE, json.dumps(asdict(entry)).encode())
+            write_content(folder / DATA_FOLDER)
             _sync(origin.parent)
-            self._entries[name] = _measured(folder, entry)
+            self._entries[name] = _with_size(folder, entry)
             logger.info("folder_quarantined", extra={"path": str(origin), "entry": name, "reason": reason})
             return self._entries[name]
 
-    def put_back(self, path: Path) -> bool:
+    def restore(self, path: Path) -> bool:
         """Move the newest entry of ``path`` back to its place, if there is one and the place is free."""
         with self._lock:
-            origin = str(path.relative_to(self._folders.data))
-            found = max((e for e in self._entries.values() if e.origin == origin), key=lambda e: (e.running_s, e.quarantined_ms), default=None)
-            if found is None or path.exists():
+            origin = str(path.relative_to(self._paths.data))
+            entry = max((e for e in self._entries.values() if e.origin == origin), key=lambda e: (e.running_s, e.quarantined_ms), default=None)
+            if entry is None or path.exists():
                 return False
-            _restore(self._folders, found)
-            del self._entries[found.name]
-            logger.info("folder_restored", extra={"path": str(path), "entry": found.name})
+            _restore(self._paths, entry)
+            del self._entries[entry.name]
+            logger.info("folder_restored", extra={"path": str(path), "entry": entry.name})
             return True
 
-    def purge(self) -> list[Entry]:
+    def purge(self) -> list[QuarantineEntry]:
         """Delete the entries that are due and folders without data; return the deleted entries."""
-        gone = []
+        deleted = []
         self._running.save()
         with self._lock:
-            doomed, self._doomed = self._doomed, []
-        for path in doomed:
+            pending, self._pending_deletes = self._pending_deletes, []
+        for path in pending:
             shutil.rmtree(path, ignore_errors=True)
-        for folder in _children(self._folders.quarantine):
-            if not (folder / DATA).exists():
+        for folder in _children(self._paths.quarantine):
+            if not (folder / DATA_FOLDER).exists():
                 with self._lock:  # an entry is being made
-                    empty = folder.name not in self._entries and not (folder / DATA).exists()
+                    empty = folder.name not in self._entries and not (folder / DATA_FOLDER).exists()
                 if empty:
                     shutil.rmtree(folder, ignore_errors=True)
-        while (entry := self._due()) is not None:
-            self._unlink(entry)
-            gone.append(entry)
-        return gone
+        while (entry := self._next_expired()) is not None:
+            self._delete(entry)
+            deleted.append(entry)
+        return deleted
 
-    def _due(self) -> Entry | None:
+    def _next_expired(self) -> QuarantineEntry | None:
         entries = self.entries()
         if not entries:
             return None
         oldest = entries[0]
-        over = self._running.now() >= oldest.running_s + self._grace_s
-        crowded = sum(entry.bytes for entry in entries) > self._limit_bytes
-        return oldest if over or crowded or self._short() else None
+        is_expired = self._running.now() >= oldest.running_s + self._grace_s
+        exceeds_limit = sum(entry.bytes for entry in entries) > self._limit_bytes
+        return oldest if is_expired or exceeds_limit or self._is_disk_low() else None
 
-    def _short(self) -> bool:
-        return shutil.disk_usage(self._folders.data).free < self._free_bytes
+    def _is_disk_low(self) -> bool:
+        return shutil.disk_usage(self._paths.data).free < self._free_bytes
 
-    def _unlink(self, entry: Entry) -> None:
-        folder = self._folders.quarantine / entry.name
+    def _delete(self, entry: QuarantineEntry) -> None:
+        folder = self._paths.quarantine / entry.name
         with self._lock:
             if self._entries.pop(entry.name, None) is None:
                 return
             # From here on it is not an entry, even after a crash during the deletion.
-            (folder / DATA).rename(folder / "gone")
+            (folder / DATA_FOLDER).rename(folder / "gone")
         shutil.rmtree(folder, ignore_errors=True)
         logger.info("quarantine_unlinked", extra={"entry": entry.name, "bytes": entry.bytes})
 
 
-def _entries(folders: Folders) -> list[Entry]:
-    found = []
-    for folder in _children(folders.quarantine):
-        if not (folder / DATA).exists():
+def _entries(paths: DataPaths) -> list[QuarantineEntry]:
+    entries = []
+    for folder in _children(paths.quarantine):
+        if not (folder / DATA_FOLDER).exists():
             continue
         try:
-            entry = Entry(**json.loads((folder / ENTRY).read_text()))
+            entry = QuarantineEntry(**json.loads((folder / ENTRY_FILE).read_text()))
         except (OSError, ValueError, TypeError):
             # Kept: without its record, neither its age nor its origin is known.
-            logger.warning("quarantine_entry_unreadable", extra={"path": str(folder / ENTRY)})
+            logger.warning("quarantine_entry_unreadable", extra={"path": str(folder / ENTRY_FILE)})
             continue
-        found.append(_measured(folder, entry))
-    return sorted(found, key=lambda entry: entry.quarantined_ms)
+        entries.append(_with_size(folder, entry))
+    return sorted(entries, key=lambda entry: entry.quarantined_ms)
 
 
-def _measured(folder: Path, entry: Entry) -> Entry:
-    return replace(entry, name=folder.name, bytes=used_bytes(folder / DATA))
+def _with_size(folder: Path, entry: QuarantineEntry) -> QuarantineEntry:
+    return replace(entry, name=folder.name, bytes=used_bytes(folder / DATA_FOLDER))
 
 
-def _restore(folders: Folders, entry: Entry) -> None:
-    folder, origin = folders.quarantine / entry.name, folders.data / entry.origin
+def _restore(paths: DataPaths, entry: QuarantineEntry) -> None:
+    folder, origin = paths.quarantine / entry.name, paths.data / entry.origin
     origin.parent.mkdir(parents=True, exist_ok=True)
-    (folder / DATA).rename(origin)
+    (folder / DATA_FOLDER).rename(origin)
     _sync(origin.parent)
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -275,31 +275,31 @@ def main(arguments: Sequence[str]) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="show the entries, oldest first")
     commands.add_parser("restore", help="move an entry back to where it was; its storaged must not run").add_argument("entry")
-    chosen = parser.parse_args(arguments)
-    folders = Folders(chosen.data)
+    options = parser.parse_args(arguments)
+    paths = DataPaths(options.data)
     try:
-        if chosen.command == "list":
-            for entry in _entries(folders):
+        if options.command == "list":
+            for entry in _entries(paths):
                 print(json.dumps(asdict(entry)))
         else:
-            _restore_by_hand(folders, chosen.entry)
+            _restore_entry(paths, options.entry)
     except AsterismError as error:
         print(f"quarantine: {error.message}", file=sys.stderr)
         return 2
     return 0
 
 
-def _restore_by_hand(folders: Folders, name: str) -> None:
-    if is_open(folders.data):
-        raise Conflict(f"data={str(folders.data)!r}: expected a folder that no process has open; stop its storaged, then restore")
-    entry = next((entry for entry in _entries(folders) if entry.name == name), None)
+def _restore_entry(paths: DataPaths, name: str) -> None:
+    if is_folder_open(paths.data):
+        raise Conflict(f"data={str(paths.data)!r}: expected a folder that no process has open; stop its storaged, then restore")
+    entry = next((entry for entry in _entries(paths) if entry.name == name), None)
     if entry is None:
         raise NotFound(
-            f"entry={name!r}: expected an entry of {folders.quarantine}; `python -m storaged.quarantine --data {folders.data} list` shows them"
+            f"entry={name!r}: expected an entry of {paths.quarantine}; `python -m storaged.quarantine --data {paths.data} list` shows them"
         )
-    if (folders.data / entry.origin).exists():
-        raise Conflict(f"entry={name!r}: its place {folders.data / entry.origin} is taken; move that folder out of {folders.data}, then restore")
-    _restore(folders, entry)
+    if (paths.data / entry.origin).exists():
+        raise Conflict(f"entry={name!r}: its place {paths.data / entry.origin} is taken; move that folder out of {paths.data}, then restore")
+    _restore(paths, entry)
 
 
 if __name__ == "__main__":

@@ -18,18 +18,18 @@ from asterism_proto.errors import InvalidRequest, Stale
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import storaged_pb2 as pb
 from graphkit.split import part_of
-from storaged.admission import Chunk, Extent
+from storaged.admission import RegisteredChunk, BlockExtent
 from storaged.store.graph import Block
 from storaged.store.keys import COLUMNS
 
 Sections = dict[str, NDArray[Any]]
-_BOUNDED = {int(kind): ("eid",) for kind in (pb.OUT_EDGES, pb.IN_EDGES, pb.EDGE_FEATURES)}
+_CHUNK_BOUNDED = {int(kind): ("eid",) for kind in (pb.OUT_EDGES, pb.IN_EDGES, pb.EDGE_FEATURES)}
 """Kinds of blocks whose edge ids `check_chunk` compares with those of the registered chunk."""
 _BLOCK = 1 << 15
 """Edge ids that stay in a core's cache between two passes."""
 
 
-def blocks_of(request: Frame, schema: Schema, held: Collection[int]) -> list[Block]:
+def decode_blocks(request: Frame, schema: Schema, local_parts: Collection[int]) -> list[Block]:
     """Return the blocks of a WriteBlocks request, one per partition.
 
     Parameters
@@ -38,7 +38,7 @@ def blocks_of(request: Frame, schema: Schema, held: Collection[int]) -> list[Blo
         Its head is a WriteBlocksRequest.
     schema : Schema
         Of the space.
-    held : collection of int
+    local_parts : collection of int
         The partitions that this host holds.
 
     Raises
@@ -49,26 +49,26 @@ def blocks_of(request: Frame, schema: Schema, held: Collection[int]) -> list[Blo
         Where a partition is not held here.
     """
     head: Any = request.head
-    validation.owner_of(schema, head.kind, head.type_id)
+    validation.block_type(schema, head.kind, head.type_id)
     parts = list(head.parts)
-    _check_parts(head, parts, schema, held)
+    _check_parts(head, parts, schema, local_parts)
     offsets = _offsets(request, parts)
     arrays = {name: array for name, array in request.arrays.items() if name != "offsets"}
     _check_rows(int(offsets[-1]), arrays)
-    runs = [(part, int(offsets[at]), int(offsets[at + 1])) for at, part in enumerate(parts)]
-    validation.check_block(schema, head.kind, head.type_id, arrays, runs, part_of, unchecked=_BOUNDED.get(head.kind, ()))
+    runs = [(part, int(offsets[i]), int(offsets[i + 1])) for i, part in enumerate(parts)]
+    validation.check_block(schema, head.kind, head.type_id, arrays, runs, part_of, unchecked=_CHUNK_BOUNDED.get(head.kind, ()))
     identity = {"load_id": head.load_id, "chunk": head.chunk, "kind": head.kind, "type_id": head.type_id}
-    return [Block(**identity, part=part, arrays=dict(_rows(arrays, int(offsets[at]), int(offsets[at + 1])))) for at, part in enumerate(parts)]
+    return [Block(**identity, part=part, arrays=dict(_slice_rows(arrays, int(offsets[i]), int(offsets[i + 1])))) for i, part in enumerate(parts)]
 
 
-def _check_parts(head: Any, parts: Sequence[int], schema: Schema, held: Collection[int]) -> None:
+def _check_parts(head: Any, parts: Sequence[int], schema: Schema, local_parts: Collection[int]) -> None:
     if not head.load_id:
         raise InvalidRequest("load_id=0: expected the id of an open load")
     for part in parts:
         if part >= schema.parts:
             raise InvalidRequest(f"parts={part}: expected a partition of the space, 0 to {schema.parts - 1}")
-        if part not in held:
-            raise Stale(f"part {part} of space {head.space_id} is not held here: expected one of {list(held)}")
+        if part not in local_parts:
+            raise Stale(f"part {part} of space {head.space_id} is not held here: expected one of {list(local_parts)}")
     if len(set(parts)) != len(parts):
         raise InvalidRequest(f"parts={parts}: expected each partition once")
 
@@ -91,7 +91,7 @@ def _check_rows(expected: int, arrays: Sections) -> None:
         raise InvalidRequest(f"offsets[-1]={expected}: expected {rows}, the number of rows in the sections")
 
 
-def _rows(arrays: Sections, start: int, stop: int) -> Iterator[tuple[str, NDArray[Any]]]:
+def _slice_rows(arrays: Sections, start: int, stop: int) -> Iterator[tuple[str, NDArray[Any]]]:
     """Yield rows start .. stop of every section; row pointers count from the first of them."""
     for name, array in arrays.items():
         if name.endswith(".values") and (indptr := arrays.get(f"{name[:-7]}.indptr")) is not None:
@@ -102,18 +102,18 @@ def _rows(arrays: Sections, start: int, stop: int) -> Iterator[tuple[str, NDArra
             yield name, array[start:stop]
 
 
-def registered_chunk(head: Any) -> int:
+def registered_chunk_number(head: Any) -> int:
     """Return the number of the registered chunk that a request's blocks belong to."""
     chunk: int = head.chunk // validation.PIECES_PER_CHUNK
     return chunk
 
 
-def extents_of(blocks: Sequence[Block]) -> set[Extent]:
+def block_extents(blocks: Sequence[Block]) -> set[BlockExtent]:
     """Return (partition, kind, type) of every value that the blocks may be stored as."""
     return {(block.part, kind, block.type_id) for block in blocks for kind in (block.kind, block.kind | COLUMNS)}
 
 
-def check_chunk(request: Frame, schema: Schema, chunk: Chunk) -> None:
+def check_chunk(request: Frame, schema: Schema, chunk: RegisteredChunk) -> None:
     """Raise InvalidRequest if the rows of a request do not belong to the registered chunk.
 
     Parameters
@@ -126,31 +126,31 @@ def check_chunk(request: Frame, schema: Schema, chunk: Chunk) -> None:
     """
     head: Any = request.head
     nodes = head.kind in validation.NODE_KINDS
-    most = chunk.rows
-    if nodes and not chunk.nodes:
+    max_rows = chunk.rows
+    if nodes and not chunk.is_nodes:
         # Nodes that an edge type creates: at most two per edge.
         edge_type = schema.edge_types[chunk.type_id]
         ends = [schema.node_type_id(end) for end in (edge_type.src_type, edge_type.dst_type)]
-        right = edge_type.missing == "create" and head.kind in (pb.NODES, pb.NODE_BIRTHS) and head.type_id in ends
-        most *= 2
+        is_registered = edge_type.missing == "create" and head.kind in (pb.NODES, pb.NODE_BIRTHS) and head.type_id in ends
+        max_rows *= 2
     else:
-        right = (nodes, head.type_id) == (chunk.nodes, chunk.type_id)
-    number = registered_chunk(head)
-    if not right:
-        registered = f"{'node' if chunk.nodes else 'edge'} type {chunk.type_id}"
+        is_registered = (nodes, head.type_id) == (chunk.is_nodes, chunk.type_id)
+    number = registered_chunk_number(head)
+    if not is_registered:
+        registered = f"{'node' if chunk.is_nodes else 'edge'} type {chunk.type_id}"
         kind = pb.BlockKind.Name(head.kind)
         raise InvalidRequest(
             f"chunk {number} of load {head.load_id}: expected rows of {registered}, as registered, found {kind} of type {head.type_id}"
         )
     lengths = np.diff(request.array("offsets", "int64"))
-    if lengths.size and lengths.max() > most:
+    if lengths.size and lengths.max() > max_rows:
         raise InvalidRequest(
             f"chunk {number} of load {head.load_id}: expected at most {chunk.rows} rows, as registered, found {lengths.max()} for one partition"
         )
-    if head.kind in _BOUNDED:
+    if head.kind in _CHUNK_BOUNDED:
         eid = request.array("eid", "int64")
-        stop = chunk.base + chunk.rows
-        blocks = (eid[at : at + _BLOCK] for at in range(0, eid.size, _BLOCK))
-        if any(block.min() < chunk.base or block.max() >= stop for block in blocks):
-            at = int(np.argmax((eid < chunk.base) | (eid >= stop)))
-            raise InvalidRequest(f"eid[{at}] = {eid[at]}: expected {chunk.base} to {stop - 1}, the edge ids of chunk {number} of load {head.load_id}")
+        stop = chunk.first_edge_id + chunk.rows
+        blocks = (eid[position : position + _BLOCK] for position in range(0, eid.size, _BLOCK))
+        if any(block.min() < chunk.first_edge_id or block.max() >= stop for block in blocks):
+            position = int(np.argmax((eid < chunk.first_edge_id) | (eid >= stop)))
+            raise InvalidRequest(f"eid[{position}] = {eid[position]}: expected {chunk.first_edge_id} to {stop - 1}, the edge ids of chunk {number} of load {head.load_id}")

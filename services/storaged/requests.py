@@ -27,30 +27,30 @@ MAX_ATTEMPT = 1 << 62
 """The largest attempt of a biased step: attempts are counted on from it in 64 bits."""
 _SHOWN = 8
 """The most values of a list in a message."""
-_NEAR_SECTIONS = ("types", "positions", "times", "groups")
+_NODE_SECTIONS = ("types", "positions", "times", "groups")
 
 
-def check_types(name: str, values: Collection[int], known: int) -> None:
+def check_types(name: str, values: Collection[int], type_count: int) -> None:
     """Raise InvalidRequest where a type id is not in the schema."""
     for value in values:
-        if not 0 <= value < known:
-            raise InvalidRequest(f"{name}={value}: expected a type id of the schema, 0 to {known - 1}")
+        if not 0 <= value < type_count:
+            raise InvalidRequest(f"{name}={value}: expected a type id of the schema, 0 to {type_count - 1}")
 
 
 def check_distinct(name: str, values: Sequence[object]) -> None:
     """Raise InvalidRequest where a value is given twice."""
     if len(values) > 1 and len(set(values)) != len(values):
-        twice = next(value for value in values if values.count(value) > 1)
-        raise InvalidRequest(f"{name}={list(values[:_SHOWN])!r}: expected each value once, found {twice!r} {values.count(twice)} times")
+        duplicate = next(value for value in values if values.count(value) > 1)
+        raise InvalidRequest(f"{name}={list(values[:_SHOWN])!r}: expected each value once, found {duplicate!r} {values.count(duplicate)} times")
 
 
-def check_parts(name: str, parts: Sequence[int], version: draw.Version) -> None:
+def check_parts(name: str, parts: Sequence[int], version: draw.LocalVersion) -> None:
     """Raise InvalidRequest for a partition out of range, Unavailable for one that is not held here."""
-    held, known = version.parts, version.schema.parts
+    local_parts, part_count = version.parts, version.schema.parts
     for part in parts:
-        if not 0 <= part < known:
-            raise InvalidRequest(f"{name}={part}: expected a partition of the space, 0 to {known - 1}")
-        if part not in held:
+        if not 0 <= part < part_count:
+            raise InvalidRequest(f"{name}={part}: expected a partition of the space, 0 to {part_count - 1}")
+        if part not in local_parts:
             version.image(part)  # raises Unavailable
 
 
@@ -60,10 +60,10 @@ def check_element(name: str, value: int) -> None:
         raise InvalidRequest(f"{name}={value}: expected {draw.NODE} (nodes) or {draw.EDGE} (edges)")
 
 
-def check_number(name: str, value: float, least: float, most: float) -> None:
+def check_range(name: str, value: float, minimum: float, maximum: float) -> None:
     """Raise InvalidRequest where a number is out of a range, or NaN."""
-    if not least <= value <= most:
-        raise InvalidRequest(f"{name}={value}: expected {least} to {most}")
+    if not minimum <= value <= maximum:
+        raise InvalidRequest(f"{name}={value}: expected {minimum} to {maximum}")
 
 
 def check_sections(request: Frame, length: int, names: Collection[str]) -> None:
@@ -75,7 +75,7 @@ def check_sections(request: Frame, length: int, names: Collection[str]) -> None:
             raise InvalidRequest(f"{name}.shape={list(array.shape)}: expected [{length}], one value per id")
 
 
-def check_kinds(request: Frame, name: str, known: int, *, required: bool = False) -> None:
+def check_kinds(request: Frame, name: str, type_count: int, *, required: bool = False) -> None:
     """Raise InvalidRequest where a section of type ids has one that is neither -1 nor in the schema.
 
     Parameters
@@ -83,30 +83,30 @@ def check_kinds(request: Frame, name: str, known: int, *, required: bool = False
     request : Frame
     name : str
         Of a section of int32.
-    known : int
+    type_count : int
         The number of types.
     required : bool
         Whether the section must be present.
     """
     if not required and name not in request.arrays:
         return
-    check_values(name, request.array(name, "int32"), -1, known - 1)
+    check_values(name, request.array(name, "int32"), -1, type_count - 1)
 
 
-def check_values(name: str, values: NDArray[Any] | None, least: int, most: int) -> None:
+def check_values(name: str, values: NDArray[Any] | None, minimum: int, maximum: int) -> None:
     """Raise InvalidRequest where an integer of a section is out of a range."""
     if values is None:
         return
     # Nonnegative integers do not exceed their bitwise or: one reduction for almost all requests.
-    if least <= 0 <= np.bitwise_or.reduce(values) <= most or not values.size:
+    if minimum <= 0 <= np.bitwise_or.reduce(values) <= maximum or not values.size:
         return
     low, high = int(values.min()), int(values.max())
-    if low < least or high > most:
-        wrong = low if low < least else high
-        raise InvalidRequest(f"{name}[{int(np.argmax(values == wrong))}]={wrong}: expected {least} to {most}")
+    if low < minimum or high > maximum:
+        wrong = low if low < minimum else high
+        raise InvalidRequest(f"{name}[{int(np.argmax(values == wrong))}]={wrong}: expected {minimum} to {maximum}")
 
 
-def check_measures(name: str, values: NDArray[Any] | None, *, finite: bool) -> None:
+def check_nonnegative(name: str, values: NDArray[Any] | None, *, finite: bool) -> None:
     """Raise InvalidRequest where a float is negative, or, with ``finite``, infinite or NaN."""
     if values is None or not values.size:
         return
@@ -114,133 +114,133 @@ def check_measures(name: str, values: NDArray[Any] | None, *, finite: bool) -> N
     if finite:
         wrong |= ~np.isfinite(values)
     if wrong.any():
-        at = int(np.argmax(wrong))
-        raise InvalidRequest(f"{name}[{at}]={values[at]}: expected {'a finite number, ' if finite else ''}0 or more")
+        position = int(np.argmax(wrong))
+        raise InvalidRequest(f"{name}[{position}]={values[position]}: expected {'a finite number, ' if finite else ''}0 or more")
 
 
 def check_times(name: str, values: NDArray[Any]) -> None:
     """Raise InvalidRequest where a time is NaN, which compares with no other time."""
     if values.dtype.kind == "f" and bool(np.isnan(values).any()):
-        at = int(np.argmax(np.isnan(values)))
-        raise InvalidRequest(f"{name}[{at}]={values[at]}: expected a time")
+        position = int(np.argmax(np.isnan(values)))
+        raise InvalidRequest(f"{name}[{position}]={values[position]}: expected a time")
 
 
 # -- requests, by method ----------------------------------------------------------------------------------------------
 
 
-def _node_types(version: draw.Version) -> int:
+def _node_types(version: draw.LocalVersion) -> int:
     return len(version.schema.node_types)
 
 
-def _edge_types(version: draw.Version) -> int:
+def _edge_types(version: draw.LocalVersion) -> int:
     return len(version.schema.edge_types)
 
 
-def _check_near(request: Frame, version: draw.Version) -> None:
+def _check_node_fields(request: Frame, version: draw.LocalVersion) -> None:
     """Check the fields of requests that name nodes and the edge types to follow from them."""
     head: Any = request.head
     node_types = _node_types(version)
     _check_edge_types(head.edge_types[:], version)
-    check_number("node_type", head.node_type, -1, node_types - 1)
+    check_range("node_type", head.node_type, -1, node_types - 1)
     ids = request.array("ids", "int64")
-    check_sections(request, ids.size, _NEAR_SECTIONS)
+    check_sections(request, ids.size, _NODE_SECTIONS)
     check_kinds(request, "types", node_types)
 
 
-def _check_edge_types(edge_types: list[int], version: draw.Version) -> None:
+def _check_edge_types(edge_types: list[int], version: draw.LocalVersion) -> None:
     check_types("edge_types", edge_types, _edge_types(version))
     check_distinct("edge_types", edge_types)
 
 
-def _check_global(request: Frame, version: draw.Version, known: int) -> None:
+def _check_global(request: Frame, version: draw.LocalVersion, type_count: int) -> None:
     head: Any = request.head
-    check_types("types", head.types[:], known)
+    check_types("types", head.types[:], type_count)
     check_parts("parts", head.parts[:], version)
     if head.race or head.rest:
-        taken = request.array("taken", "int64")
-        check_sections(request, taken.size, ("taken_types",))
-        check_kinds(request, "taken_types", known, required=True)
+        excluded = request.array("taken", "int64")
+        check_sections(request, excluded.size, ("taken_types",))
+        check_kinds(request, "taken_types", type_count, required=True)
 
 
-def _check_draw_nodes(request: Frame, version: draw.Version) -> None:
+def _check_draw_nodes(request: Frame, version: draw.LocalVersion) -> None:
     _check_global(request, version, _node_types(version))
 
 
-def _check_draw_edges(request: Frame, version: draw.Version) -> None:
+def _check_draw_edges(request: Frame, version: draw.LocalVersion) -> None:
     _check_global(request, version, _edge_types(version))
 
 
-def _check_draw_numbered(request: Frame, version: draw.Version) -> None:
+def _check_draw_by_index(request: Frame, version: draw.LocalVersion) -> None:
     head: Any = request.head
     check_types("types", head.types, _node_types(version))
-    kinds = request.optional("kinds", "int32")
+    kinds = request.optional_array("kinds", "int32")
     if kinds is not None:
         check_sections(request, request.array("numbers", "int64").size, ("kinds",))
-        strange = np.setdiff1d(kinds, np.array(head.types, np.int64))
-        if strange.size:
-            at = int(np.argmax(kinds == strange[0]))
-            raise InvalidRequest(f"kinds[{at}]={int(strange[0])}: expected one of types={head.types[:_SHOWN]}")
+        unknown = np.setdiff1d(kinds, np.array(head.types, np.int64))
+        if unknown.size:
+            position = int(np.argmax(kinds == unknown[0]))
+            raise InvalidRequest(f"kinds[{position}]={int(unknown[0])}: expected one of types={head.types[:_SHOWN]}")
 
 
-def _check_draw_neighbors(request: Frame, version: draw.Version) -> None:
-    _check_near(request, version)
-    _check_until(request, "times")
+def _check_draw_neighbors(request: Frame, version: draw.LocalVersion) -> None:
+    _check_node_fields(request, version)
+    _check_temporal_filter(request, "times")
 
 
-def _check_until(request: Frame, section: str) -> None:
+def _check_temporal_filter(request: Frame, section: str) -> None:
     head: Any = request.head
     if section in request.arrays and head.HasField("until"):
         check_times(section, request.arrays[section])
 
 
-def _check_along(request: Frame, version: draw.Version) -> None:
+def _check_fanouts(request: Frame, version: draw.LocalVersion) -> None:
     head: Any = request.head
-    edge_types = [along.edge_type for along in head.along]
+    edge_types = [fanout.edge_type for fanout in head.along]
     check_types("along.edge_type", edge_types, _edge_types(version))
     check_distinct("along.edge_type", edge_types)
-    for along in head.along:
-        near, _ = draw.ends(version, along.edge_type, head.direction)
-        ids = request.array(f"ids.{near}", "int64")
-        check_sections(request, ids.size, (f"trees.{near}", f"times.{near}", f"levels.{along.edge_type}"))
+    for fanout in head.along:
+        local_type, _ = draw.end_types(version, fanout.edge_type, head.direction)
+        ids = request.array(f"ids.{local_type}", "int64")
+        check_sections(request, ids.size, (f"trees.{local_type}", f"times.{local_type}", f"levels.{fanout.edge_type}"))
         for name, finite in (("levels", False), ("importances", True)):  # the level of a node that expands to nothing is infinite, or no number
-            check_measures(f"{name}.{along.edge_type}", request.optional(f"{name}.{along.edge_type}", "float64"), finite=finite)
+            check_nonnegative(f"{name}.{fanout.edge_type}", request.optional_array(f"{name}.{fanout.edge_type}", "float64"), finite=finite)
 
 
-def _check_expand(request: Frame, version: draw.Version) -> None:
+def _check_expand(request: Frame, version: draw.LocalVersion) -> None:
     head: Any = request.head
-    _check_along(request, version)
-    for along in head.along:
-        near, _ = draw.ends(version, along.edge_type, head.direction)
-        _check_until(request, f"times.{near}")
+    _check_fanouts(request, version)
+    for fanout in head.along:
+        local_type, _ = draw.end_types(version, fanout.edge_type, head.direction)
+        _check_temporal_filter(request, f"times.{local_type}")
 
 
-def _check_grow(request: Frame, version: draw.Version) -> None:
+def _check_sample_k_hop(request: Frame, version: draw.LocalVersion) -> None:
     head: Any = request.head
-    edge_types = [reach.edge_type for reach in head.reach]
+    edge_types = [fanout.edge_type for fanout in head.reach]
     check_types("reach.edge_type", edge_types, _edge_types(version))
     check_distinct("reach.edge_type", edge_types)
     ids = request.array("ids", "int64")
     check_values("ids", ids, -1, np.iinfo(np.int64).max)
     check_sections(request, ids.size, ("types", "times"))
     check_kinds(request, "types", _node_types(version), required=True)
-    _check_until(request, "times")
+    _check_temporal_filter(request, "times")
 
 
-def _check_walk(request: Frame, version: draw.Version) -> None:
+def _check_walk(request: Frame, version: draw.LocalVersion) -> None:
     head: Any = request.head
     for step in head.steps:
         check_types("steps.edge_types", step.edge_types, _edge_types(version))
-    check_number("length", head.length, 0, MAX_OUTPUTS - 1)
-    check_number("node_type", head.node_type, -1, _node_types(version) - 1)
+    check_range("length", head.length, 0, MAX_OUTPUTS - 1)
+    check_range("node_type", head.node_type, -1, _node_types(version) - 1)
     ids = request.array("ids", "int64")
     types = ("types", "start_types", "before_types")
     check_sections(request, ids.size, (*types, "positions", "taken", "starts", "before", "attempts"))
     for name in types:
         check_kinds(request, name, _node_types(version))
-    check_values("attempts", request.optional("attempts", "int64"), 0, MAX_ATTEMPT)
+    check_values("attempts", request.optional_array("attempts", "int64"), 0, MAX_ATTEMPT)
 
 
-def _check_join(request: Frame, version: draw.Version) -> None:
+def _check_has_edge(request: Frame, version: draw.LocalVersion) -> None:
     head: Any = request.head
     check_types("edge_types", head.edge_types, _edge_types(version))
     ids = request.array("ids", "int64")
@@ -249,129 +249,129 @@ def _check_join(request: Frame, version: draw.Version) -> None:
         check_kinds(request, name, _node_types(version))
 
 
-def _check_read_between(request: Frame, version: draw.Version) -> None:
-    _check_near(request, version)
+def _check_read_edges_between(request: Frame, version: draw.LocalVersion) -> None:
+    _check_node_fields(request, version)
     cols = request.array("cols", "int64")
     check_sections(request, cols.size, ("col_types", "col_groups"))
     check_kinds(request, "col_types", _node_types(version))
 
 
-def _check_read_neighbors(request: Frame, version: draw.Version) -> None:
-    _check_near(request, version)
+def _check_read_neighbors(request: Frame, version: draw.LocalVersion) -> None:
+    _check_node_fields(request, version)
     head: Any = request.head
-    check_number("top", head.top, 0, MAX_OUTPUTS)
+    check_range("top", head.top, 0, MAX_OUTPUTS)
 
 
-def _check_read_node_types(request: Frame, version: draw.Version) -> None:
+def _check_read_node_types(request: Frame, version: draw.LocalVersion) -> None:
     head: Any = request.head
-    check_number("node_type", head.node_type, -1, _node_types(version) - 1)
+    check_range("node_type", head.node_type, -1, _node_types(version) - 1)
     check_sections(request, request.array("ids", "int64").size, ("types",))
     check_kinds(request, "types", _node_types(version))
 
 
-def _check_read_labels(request: Frame, version: draw.Version) -> None:
+def _check_read_graph_labels(request: Frame, version: draw.LocalVersion) -> None:
     head: Any = request.head
     check_parts("parts", head.parts, version)
-    check_number("cursor", head.cursor, 0, np.iinfo(np.int64).max)
+    check_range("cursor", head.cursor, 0, np.iinfo(np.int64).max)
 
 
-def _check_read_labelled(request: Frame, version: draw.Version) -> None:
+def _check_read_nodes_by_label(request: Frame, version: draw.LocalVersion) -> None:
     head: Any = request.head
     check_parts("parts", head.parts, version)
 
 
-def _check_judge(request: Frame, version: draw.Version) -> None:
+def _check_evaluate_terms(request: Frame, version: draw.LocalVersion) -> None:
     head: Any = request.head
     check_element("element", head.element)
     check_types("type_id", [head.type_id], _node_types(version) if head.element == draw.NODE else _edge_types(version))
     check_parts("parts", head.parts, version)
 
 
-def _check_restrict(request: Frame, version: draw.Version) -> None:
+def _check_filter_rows(request: Frame, version: draw.LocalVersion) -> None:
     head: Any = request.head
     check_parts("parts", head.parts, version)
 
 
-def _check_read_spread(request: Frame, version: draw.Version) -> None:
-    _check_judge(request, version)
+def _check_read_weight_histogram(request: Frame, version: draw.LocalVersion) -> None:
+    _check_evaluate_terms(request, version)
 
 
-def _check_of_node_type(request: Frame, version: draw.Version) -> None:
+def _check_node_type(request: Frame, version: draw.LocalVersion) -> None:
     head: Any = request.head
     check_types("type_id", [head.type_id], _node_types(version))
 
 
-def _check_of_edge_type(request: Frame, version: draw.Version) -> None:
+def _check_edge_type(request: Frame, version: draw.LocalVersion) -> None:
     head: Any = request.head
     check_types("type_id", [head.type_id], _edge_types(version))
 
 
-def _check_read_nodes(request: Frame, version: draw.Version) -> None:
+def _check_read_nodes(request: Frame, version: draw.LocalVersion) -> None:
     head: Any = request.head
-    _check_of_node_type(request, version)
+    _check_node_type(request, version)
     check_parts("part", [head.part], version)
 
 
-def _check_read_edges(request: Frame, version: draw.Version) -> None:
+def _check_read_edges(request: Frame, version: draw.LocalVersion) -> None:
     head: Any = request.head
-    _check_of_edge_type(request, version)
+    _check_edge_type(request, version)
     check_parts("part", [head.part], version)
 
 
-def _check_places(request: Frame, version: draw.Version) -> None:
+def _check_places(request: Frame, version: draw.LocalVersion) -> None:
     check_sections(request, request.array("places", "int64").size, ("parts",))
     check_values("parts", request.array("parts", "int32"), 0, version.schema.parts - 1)
 
 
-def _check_read_nodes_at(request: Frame, version: draw.Version) -> None:
-    _check_of_node_type(request, version)
+def _check_read_nodes_at(request: Frame, version: draw.LocalVersion) -> None:
+    _check_node_type(request, version)
     _check_places(request, version)
 
 
-def _check_read_edges_at(request: Frame, version: draw.Version) -> None:
-    _check_of_edge_type(request, version)
+def _check_read_edges_at(request: Frame, version: draw.LocalVersion) -> None:
+    _check_edge_type(request, version)
     _check_places(request, version)
 
 
-def _check_rank(request: Frame, version: draw.Version) -> None:
+def _check_push_pagerank(request: Frame, version: draw.LocalVersion) -> None:
     head: Any = request.head
     check_types("edge_types", head.edge_types, _edge_types(version))
-    check_number("top", head.top, 1, MAX_OUTPUTS)
+    check_range("top", head.top, 1, MAX_OUTPUTS)
     check_sections(request, request.array("ids", "int64").size, ("types",))
     check_kinds(request, "types", _node_types(version), required=True)
 
 
-_CHECKS: Mapping[type[Message], Callable[[Frame, draw.Version], None]] = {
+_CHECKS: Mapping[type[Message], Callable[[Frame, draw.LocalVersion], None]] = {
     pb.DrawNodesRequest: _check_draw_nodes,
-    pb.DrawNumberedRequest: _check_draw_numbered,
+    pb.DrawNumberedRequest: _check_draw_by_index,
     pb.DrawEdgesRequest: _check_draw_edges,
     pb.DrawNeighborsRequest: _check_draw_neighbors,
     pb.ExpandRequest: _check_expand,
-    pb.GrowRequest: _check_grow,
+    pb.GrowRequest: _check_sample_k_hop,
     pb.ReadNeighborsRequest: _check_read_neighbors,
-    pb.ReadDegreesRequest: _check_near,
-    pb.ReadBetweenRequest: _check_read_between,
+    pb.ReadDegreesRequest: _check_node_fields,
+    pb.ReadBetweenRequest: _check_read_edges_between,
     pb.ReadNodeTypesRequest: _check_read_node_types,
-    pb.ReadLabelsRequest: _check_read_labels,
-    pb.ReadLabelledRequest: _check_read_labelled,
+    pb.ReadLabelsRequest: _check_read_graph_labels,
+    pb.ReadLabelledRequest: _check_read_nodes_by_label,
     pb.WalkRequest: _check_walk,
-    pb.JoinRequest: _check_join,
-    pb.JudgeRequest: _check_judge,
-    pb.RestrictRequest: _check_restrict,
-    pb.ReadNodeFeaturesRequest: _check_of_node_type,
-    pb.ReadEdgeFeaturesRequest: _check_of_edge_type,
+    pb.JoinRequest: _check_has_edge,
+    pb.JudgeRequest: _check_evaluate_terms,
+    pb.RestrictRequest: _check_filter_rows,
+    pb.ReadNodeFeaturesRequest: _check_node_type,
+    pb.ReadEdgeFeaturesRequest: _check_edge_type,
     pb.ReadNodesRequest: _check_read_nodes,
     pb.ReadNodesAtRequest: _check_read_nodes_at,
     pb.ReadEdgesAtRequest: _check_read_edges_at,
     pb.ReadEdgesRequest: _check_read_edges,
-    pb.ReadSpreadRequest: _check_read_spread,
-    pb.RankRequest: _check_rank,
-    pb.RaiseImportancesRequest: _check_along,
+    pb.ReadSpreadRequest: _check_read_weight_histogram,
+    pb.RankRequest: _check_push_pagerank,
+    pb.RaiseImportancesRequest: _check_fanouts,
 }
 """The checks of every request that names a version."""
 
 
-def validate(request: Frame, version: draw.Version) -> None:
+def validate(request: Frame, version: draw.LocalVersion) -> None:
     """Check that all fields and sections of a request are in range of its version.
 
     Raises

@@ -12,18 +12,18 @@ import time
 from collections.abc import Callable
 
 from asterism_proto.errors import Corrupt
-from storaged.folders import Folders
-from storaged.holdings import Holdings, Wanted, WantedSpace
+from storaged.folders import DataPaths
+from storaged.holdings import LocalSpaces, DesiredVersion, DesiredSpace
 from storaged.store.checked import check_image
 
 logger = logging.getLogger(__name__)
 
 _STOP_S = 5.0
-_LOOK_S = 5.0
+_POLL_S = 5.0
 """Seconds between two searches for a version that was never checked."""
 _MIB = 1 << 20
 
-Key = tuple[int, int, str]
+VersionKey = tuple[int, int, str]
 """(space, version, digest)."""
 
 
@@ -36,35 +36,35 @@ class Scrubber:
 
     Parameters
     ----------
-    holdings : Holdings
-    folders : Folders
+    local_spaces : Holdings
+    paths : Folders
     interval_s : float
         Seconds between the ends of two checks of a version; 0 checks nothing.
     mib_per_s : float
         MiB read per second at most.
-    damaged : callable
+    on_damage : callable
         Called with a version of which a file is altered or missing, and the cause.
     """
 
     def __init__(
         self,
-        holdings: Holdings,
-        folders: Folders,
+        local_spaces: LocalSpaces,
+        paths: DataPaths,
         *,
         interval_s: float,
         mib_per_s: float,
-        damaged: Callable[[WantedSpace, Wanted, str], None],
+        on_damage: Callable[[DesiredSpace, DesiredVersion, str], None],
     ) -> None:
-        self._holdings, self._folders = holdings, folders
-        self._interval_s, self._mib_per_s, self._damaged = interval_s, mib_per_s, damaged
-        self._checked: dict[Key, float] = {}
+        self._local_spaces, self._paths = local_spaces, paths
+        self._interval_s, self._mib_per_s, self._on_damage = interval_s, mib_per_s, on_damage
+        self._checked: dict[VersionKey, float] = {}
         """The end of the last check of each version, by the monotonic clock."""
         self._lock = threading.Lock()
         self.bytes_read = 0
         """Since the start."""
         self.versions_damaged = 0
         """Versions found damaged since the start."""
-        self._hurry = False
+        self._is_unthrottled = False
         """Read without a limit: damage was found, and other versions may share the file."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scrub", daemon=True)
@@ -80,10 +80,10 @@ class Scrubber:
         if self._thread.is_alive():
             self._thread.join(_STOP_S)
 
-    def verified(self, space: WantedSpace, want: Wanted) -> None:
+    def note_verified(self, space: DesiredSpace, desired: DesiredVersion) -> None:
         """Record that every byte of a version was just checked while it was opened."""
         with self._lock:
-            self._checked[_key(space, want)] = time.monotonic()
+            self._checked[_key(space, desired)] = time.monotonic()
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -92,63 +92,63 @@ class Scrubber:
                     continue
             except Exception:  # the thread must not end
                 logger.exception("scrub_crashed")
-            self._stopping.wait(min(_LOOK_S, self._interval_s))
+            self._stopping.wait(min(_POLL_S, self._interval_s))
 
     def check_next(self) -> bool:
         """Check the version that is overdue for longest; return False if none is due."""
-        due = self._due()
+        due = self._next_due()
         if due is None:
-            self._hurry = False
+            self._is_unthrottled = False
             return False
-        space, want = due
+        space, desired = due
         try:
             for part in space.parts:
-                folder = self._folders.build(space.space_id, want.job_id) / "parts" / f"p{part:05d}"
-                check_image(folder, want.images.get(part, ""), self._pace(space, want))
+                folder = self._paths.build(space.space_id, desired.job_id) / "parts" / f"p{part:05d}"
+                check_image(folder, desired.images.get(part, ""), self._throttle(space, desired))
         except _Stopped:
             return True
         except Corrupt as error:
-            if self._holdings.wants(space.space_id, want):
-                self._found(space, want, error)
+            if self._local_spaces.is_desired(space.space_id, desired):
+                self._report_damage(space, desired, error)
         with self._lock:
-            self._checked[_key(space, want)] = time.monotonic()
+            self._checked[_key(space, desired)] = time.monotonic()
         return True
 
-    def _found(self, space: WantedSpace, want: Wanted, error: Corrupt) -> None:
+    def _report_damage(self, space: DesiredSpace, desired: DesiredVersion, error: Corrupt) -> None:
         self.versions_damaged += 1
-        logger.error("image_damaged", extra={"space": space.name, "version": want.version, "cause": error.message})
+        logger.error("image_damaged", extra={"space": space.name, "version": desired.version, "cause": error.message})
         with self._lock:  # versions share files: the others of the space are checked next
-            self._checked = {key: at for key, at in self._checked.items() if key[0] != space.space_id}
-        self._hurry = True
-        self._damaged(space, want, error.message)
+            self._checked = {key: checked_at for key, checked_at in self._checked.items() if key[0] != space.space_id}
+        self._is_unthrottled = True
+        self._on_damage(space, desired, error.message)
 
-    def _due(self) -> tuple[WantedSpace, Wanted] | None:
-        served = self._holdings.served_versions()
-        keys = {_key(space, want) for space, want in served}
+    def _next_due(self) -> tuple[DesiredSpace, DesiredVersion] | None:
+        served = self._local_spaces.served_versions()
+        keys = {_key(space, desired) for space, desired in served}
         with self._lock:
-            self._checked = {key: at for key, at in self._checked.items() if key in keys}
-            ends = [(self._checked.get(_key(space, want), float("-inf")), number) for number, (space, want) in enumerate(served)]
-        if not ends:
+            self._checked = {key: checked_at for key, checked_at in self._checked.items() if key in keys}
+            last_checks = [(self._checked.get(_key(space, desired), float("-inf")), number) for number, (space, desired) in enumerate(served)]
+        if not last_checks:
             return None
-        end, number = min(ends)
-        return served[number] if time.monotonic() - end >= self._interval_s else None
+        last_check, number = min(last_checks)
+        return served[number] if time.monotonic() - last_check >= self._interval_s else None
 
-    def _pace(self, space: WantedSpace, want: Wanted) -> Callable[[int], None]:
+    def _throttle(self, space: DesiredSpace, desired: DesiredVersion) -> Callable[[int], None]:
         """Return a callback for the bytes of each read, which counts them and limits the rate."""
-        began, read = time.monotonic(), 0
+        started, read = time.monotonic(), 0
 
         def count(size: int) -> None:
             nonlocal read
             read += size
             self.bytes_read += size
-            early_s = began + read / (self._mib_per_s * _MIB) - time.monotonic()
-            if self._stopping.wait(early_s) if early_s > 0 and not self._hurry else self._stopping.is_set():
+            early_s = started + read / (self._mib_per_s * _MIB) - time.monotonic()
+            if self._stopping.wait(early_s) if early_s > 0 and not self._is_unthrottled else self._stopping.is_set():
                 raise _Stopped
-            if not self._holdings.wants(space.space_id, want):
+            if not self._local_spaces.is_desired(space.space_id, desired):
                 raise _Stopped
 
         return count
 
 
-def _key(space: WantedSpace, want: Wanted) -> Key:
-    return space.space_id, want.version, want.digest
+def _key(space: DesiredSpace, desired: DesiredVersion) -> VersionKey:
+    return space.space_id, desired.version, desired.digest

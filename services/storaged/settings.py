@@ -11,7 +11,7 @@ from asterism_proto.addresses import AllowedAddresses
 from asterism_proto.places import REMOTE_TIMEOUT_S
 from daemonkit.limits import RequestLimits
 from daemonkit.settings import DaemonSettings
-from storaged.folders import Folders
+from storaged.folders import DataPaths
 
 
 class StoragedSettings(RequestLimits, DaemonSettings):
@@ -73,4 +73,4 @@ class StoragedSettings(RequestLimits, DaemonSettings):
 
     def addresses(self) -> AllowedAddresses:
         """Return the addresses that tasks may open."""
-        return AllowedAddresses.parse(self.allowed_addresses, daemon="storaged", exports=Folders(self.data).exports, reserved=self.data)
+        return AllowedAddresses.parse(self.allowed_addresses, daemon="storaged", exports=DataPaths(self.data).exports, reserved=self.data)

@@ -9,23 +9,23 @@ import numpy as np
 
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from graphkit import alias, index, labels, split
-from graphkit.jit import settled
+from graphkit.jit import as_kernel_array
 from graphkit.order import sort_keys
 from storaged import draw
 from storaged.build.packed import pack_rows
-from storaged.draw.blocks import never
-from storaged.store.image import Adjacency, Column, EdgeImage, NodeImage, PartImage, Table
-from storaged.store.ordered import OWN, Near, Ordered, Tables
+from storaged.draw.blocks import no_checkpoint
+from storaged.store.image import AdjacencyImage, FeatureColumn, EdgeImage, NodeImage, PartImage, AliasTable
+from storaged.store.ordered import OWN_WEIGHT_NAME, SortedEdges, ColumnIndex, IndexTables
 
 _OUT, _IN = 1, 2
 
 
-def _table(weights: np.ndarray[tuple[int], np.dtype[np.float32]]) -> Table:
-    hot, cold = alias.thresholds(*alias.build(weights))
-    return Table(size=weights.size, total=alias.neumaier(weights), hot=hot, cold=cold)
+def _table(weights: np.ndarray[tuple[int], np.dtype[np.float32]]) -> AliasTable:
+    alias_threshold, alias_fraction = alias.pack_thresholds(*alias.build(weights))
+    return AliasTable(size=weights.size, total=alias.neumaier_sum(weights), hot=alias_threshold, cold=alias_fraction)
 
 
-def _version() -> draw.Version:
+def _version() -> draw.LocalVersion:
     schema = Schema(
         node_types=(
             NodeType(name="n", weighted=True, features=(Feature(name="of", kind="bytes"),), graph_label="of"),
@@ -42,64 +42,64 @@ def _version() -> draw.Version:
     ids = np.array([3, 5, 9], np.int64)
     index_ids, index_rows = index.build_index(ids)
     label_indptr, text = np.array([0, 2, 4, 6], np.int64), np.arange(6, dtype=np.uint8)
-    label_rows, _, label_hash = labels.grouped(labels.hashes(label_indptr, text, 0, 3), np.arange(3, dtype=np.int64), label_indptr, text)
+    label_rows, _, label_hash = labels.group_strings(labels.hash_strings(label_indptr, text, 0, 3), np.arange(3, dtype=np.int64), label_indptr, text)
     labelled: dict[str, Any] = {
-        "columns": {"of": Column(values=text, indptr=label_indptr)},
+        "columns": {"of": FeatureColumn(values=text, indptr=label_indptr)},
         "label_hash": label_hash,
         "label_indptr": np.arange(4, dtype=np.int64),
         "label_rows": label_rows.astype(np.uint32),
     }
-    ordered = Ordered(
+    ordered = ColumnIndex(
         column="weight",
         kind="range",
         rows=np.arange(3, dtype=np.uint32),
         values=weights,
-        tables={OWN: Tables(levels=(), positives=np.array([0, 3], np.int64))},
+        tables={OWN_WEIGHT_NAME: IndexTables(levels=(), positives=np.array([0, 3], np.int64))},
     )
-    both: dict[str, Any] = {"rows": 3, "count": 3, "weights": weights, "table": _table(weights), "indexes": (ordered,)}
-    sparse = NodeImage(dense=False, ids=ids, index_ids=index_ids, index_rows=index_rows, **both, **labelled)
-    dense = NodeImage(dense=True, **both)
+    shared: dict[str, Any] = {"rows": 3, "count": 3, "weights": weights, "table": _table(weights), "indexes": (ordered,)}
+    sparse = NodeImage(dense=False, ids=ids, index_ids=index_ids, index_rows=index_rows, **shared, **labelled)
+    dense = NodeImage(dense=True, **shared)
     indptr = np.array([0, 3, 5, 6], np.int64)
     slot_weights = np.array([1, 2, 3, 1, 5, 1], np.float32)
-    hot, cold, sums = alias.build_rows(indptr, slot_weights)
-    near = np.array([0, 0, 0, 1, 1, 2], np.uint32)
-    far = np.array([3, 5, 9, 3, 9, 5], np.int64)
-    adjacency = Adjacency(
+    alias_threshold, alias_fraction, sums = alias.build_rows(indptr, slot_weights)
+    source_rows = np.array([0, 0, 0, 1, 1, 2], np.uint32)
+    neighbor_ids = np.array([3, 5, 9, 3, 9, 5], np.int64)
+    adjacency = AdjacencyImage(
         indptr=indptr,
-        nbr=far,
+        nbr=neighbor_ids,
         eid=np.arange(6, dtype=np.int64),
         weights=slot_weights,
         sums=sums,
-        hot=hot,
-        cold=cold,
+        hot=alias_threshold,
+        cold=alias_fraction,
         when=np.arange(6, dtype=np.int64),
         order=np.arange(6, dtype=np.uint32),
         time_sums=np.array([1, 3, 6, 1, 6, 1], np.float64),
     )
-    of_nodes = Near(order=np.arange(6, dtype=np.uint32), keys=sort_keys(slot_weights), trees={OWN: np.array([6, 6, 5, 6, 6, 1], np.float64)})
-    by_weight = Ordered(
+    sorted_edges = SortedEdges(order=np.arange(6, dtype=np.uint32), keys=sort_keys(slot_weights), weight_trees={OWN_WEIGHT_NAME: np.array([6, 6, 5, 6, 6, 1], np.float64)})
+    by_weight = ColumnIndex(
         column="weight",
         kind="range",
         rows=np.array([0, 3, 5, 1, 2, 4], np.uint32),
         values=np.sort(slot_weights),
-        tables={OWN: Tables(levels=(), positives=np.array([0, 6], np.int64))},
-        out=of_nodes,
-        into=of_nodes,
+        tables={OWN_WEIGHT_NAME: IndexTables(levels=(), positives=np.array([0, 6], np.int64))},
+        outgoing=sorted_edges,
+        incoming=sorted_edges,
     )
-    edge = EdgeImage(out=adjacency, into=adjacency, src_row=near, table=_table(slot_weights), indexes=(by_weight,))
-    narrow, packed = near.copy(), np.empty(12, np.uint64)
-    pack_rows(settled(indptr), np.int64(0), np.int64(3), settled(narrow), settled(sums), settled(hot), packed)
-    doubled = replace(adjacency, nbr=near.astype(np.int64), narrow=narrow, packed=packed)
-    close = replace(edge, out=doubled, into=doubled)
-    image = PartImage(part=0, parts=1, mod=True, nodes=(sparse, dense), edges=(edge, edge, close))
-    totals = {(element, type_id, 0): draw.Share(count=3, positive=3, weight=6.0) for element in (draw.NODE, draw.EDGE) for type_id in (0, 1)}
+    edge = EdgeImage(outgoing=adjacency, incoming=adjacency, src_row=source_rows, table=_table(slot_weights), indexes=(by_weight,))
+    narrow, packed = source_rows.copy(), np.empty(12, np.uint64)
+    pack_rows(as_kernel_array(indptr), np.int64(0), np.int64(3), as_kernel_array(narrow), as_kernel_array(sums), as_kernel_array(alias_threshold), packed)
+    packed_adjacency = replace(adjacency, nbr=source_rows.astype(np.int64), narrow=narrow, packed=packed)
+    packed_edge = replace(edge, outgoing=packed_adjacency, incoming=packed_adjacency)
+    image = PartImage(part=0, parts=1, mod=True, nodes=(sparse, dense), edges=(edge, edge, packed_edge))
+    totals = {(element, type_id, 0): draw.PartitionTotals(count=3, positive=3, weight=6.0) for element in (draw.NODE, draw.EDGE) for type_id in (0, 1)}
     totals[draw.EDGE, 2, 0] = totals[draw.EDGE, 0, 0]
-    return draw.Version(space_id=0, version=0, digest="", schema=schema, totals=totals, parts={0: image})
+    return draw.LocalVersion(space_id=0, version=0, digest="", schema=schema, totals=totals, parts={0: image})
 
 
-def _packed(version: draw.Version, positions: np.ndarray[tuple[int], np.dtype[np.int64]], uniform: bool) -> None:
+def _sample_packed(version: draw.LocalVersion, positions: np.ndarray[tuple[int], np.dtype[np.int64]], uniform: bool) -> None:
     """Draw from packed rows."""
-    draw.neighbors(
+    draw.sample_neighbors(
         version,
         edge_types=[2],
         node_type=1,
@@ -114,17 +114,17 @@ def _packed(version: draw.Version, positions: np.ndarray[tuple[int], np.dtype[np
         want_weights=True,
         want_edge_ids=False,
     )
-    places = draw.Places(ids=positions, kinds=np.ones(4, np.int32), positions=positions, taken=np.zeros(4, np.int32))
-    draw.walk(version, draw.Rules(steps=[[2]], length=3, uniform=uniform, direction=_OUT, seed=1), places)
-    biased = draw.Rules(steps=[[2]], length=3, uniform=uniform, direction=_OUT, seed=1, p=0.25, q=0.5)
-    draw.paths(version, biased, draw.Places.begun(positions, np.ones(4, np.int32), positions, biased))
+    state = draw.WalkState(ids=positions, kinds=np.ones(4, np.int32), positions=positions, taken=np.zeros(4, np.int32))
+    draw.continue_walks(version, draw.WalkSpec(steps=[[2]], length=3, uniform=uniform, direction=_OUT, seed=1), state)
+    biased_spec = draw.WalkSpec(steps=[[2]], length=3, uniform=uniform, direction=_OUT, seed=1, p=0.25, q=0.5)
+    draw.sample_paths(version, biased_spec, draw.WalkState.at_start(positions, np.ones(4, np.int32), positions, biased_spec))
 
 
-def _until(version: draw.Version, ids: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+def _sample_temporal(version: draw.LocalVersion, ids: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
     """Draw until times."""
-    until = draw.Until(times=ids, strict=False, last=False, want_times=True)
+    temporal_filter = draw.TemporalFilter(times=ids, strict=False, last=False, want_times=True)
     for edge_types in ([0], [0, 1]):
-        draw.timed_neighbors(
+        draw.sample_temporal_neighbors(
             version,
             edge_types=edge_types,
             node_type=0,
@@ -138,23 +138,23 @@ def _until(version: draw.Version, ids: np.ndarray[tuple[int], np.dtype[np.int64]
             hop=0,
             want_weights=True,
             want_edge_ids=True,
-            until=until,
+            temporal_filter=temporal_filter,
         )
-    how = draw.Expansion(seed=1, direction=_OUT, replace=False, uniform=False, want_eids=True, want_weights=True)
-    grown = {"disjoint": True, "every": False, "most_bytes": 1 << 20, "checkpoint": never}
-    draw.grow(version, how, {0: (2, -1)}, ids, np.zeros(ids.size, np.int32), until=until, **grown)  # type: ignore[arg-type]
+    expansion = draw.Expansion(seed=1, direction=_OUT, replace=False, uniform=False, want_eids=True, want_weights=True)
+    options = {"disjoint": True, "every": False, "most_bytes": 1 << 20, "checkpoint": no_checkpoint}
+    draw.sample_khop(version, expansion, {0: (2, -1)}, ids, np.zeros(ids.size, np.int32), temporal_filter=temporal_filter, **options)  # type: ignore[arg-type]
 
 
-def _under_conditions(version: draw.Version, ids: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+def _sample_filtered(version: draw.LocalVersion, ids: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
     """Look for what satisfies conditions, and draw from indexes."""
-    conditions = draw.Conditions(1 << 20)
+    filter_cache = draw.FilterCache(1 << 20)
     for text, element in (("id > 3", draw.NODE), ("weight > 1 and id > 0", draw.EDGE)):
-        conditions.shares(version, draw.Where(text=text, element=element, types=(0, 1), both=element == draw.EDGE), [0], lambda: None)
-    heavy = draw.Where(text="weight > 1", element=draw.NODE, types=(0, 1))
-    covering = conditions.version(version, heavy, conditions.shares(version, heavy, [0], lambda: None), lambda: None, globally=True)
-    draw.nodes(covering, types=[0, 1], parts=[0], seed=1, start=0, count=4, uniform=False)
+        filter_cache.filtered_totals(version, draw.RowFilter(text=text, element=element, types=(0, 1), both_directions=element == draw.EDGE), [0], lambda: None)
+    heavy_filter = draw.RowFilter(text="weight > 1", element=draw.NODE, types=(0, 1))
+    covered = filter_cache.filtered_version(version, heavy_filter, filter_cache.filtered_totals(version, heavy_filter, [0], lambda: None), lambda: None, for_global_draws=True)
+    draw.sample_nodes(covered, types=[0, 1], parts=[0], seed=1, start=0, count=4, uniform=False)
     for types in ([0], [0, 1]):
-        draw.ranged_neighbors(
+        draw.sample_indexed_neighbors(
             version,
             edge_types=types,
             node_type=0,
@@ -169,39 +169,39 @@ def _under_conditions(version: draw.Version, ids: np.ndarray[tuple[int], np.dtyp
             want_weights=True,
             want_edge_ids=True,
             want_probabilities=True,
-            weight="",
-            ranges=conditions.ranges(version, draw.Where(text="weight > 1", element=draw.EDGE, types=(0, 1))),
+            weight_name="",
+            ranges=filter_cache.index_ranges(version, draw.RowFilter(text="weight > 1", element=draw.EDGE, types=(0, 1))),
         )
 
 
-def _grown(version: draw.Version, ids: np.ndarray[tuple[int], np.dtype[np.int64]], uniform: bool) -> None:
+def _sample_subgraphs(version: draw.LocalVersion, ids: np.ndarray[tuple[int], np.dtype[np.int64]], uniform: bool) -> None:
     """Subgraphs, and neighbors that are kept by variates."""
-    how = draw.Expansion(seed=1, direction=_OUT, replace=False, uniform=uniform, want_eids=True, want_weights=True)
+    expansion = draw.Expansion(seed=1, direction=_OUT, replace=False, uniform=uniform, want_eids=True, want_weights=True)
     for disjoint in (False, True):
         seeds = {"seeds": ids, "types": np.zeros(4, np.int32), "disjoint": disjoint, "every": False}
         for counts in ({0: (2, -1), 1: (1, 1)}, {2: (2, 1)}):
-            draw.grow(version, how, counts, most_bytes=1 << 20, checkpoint=never, **seeds)  # type: ignore[arg-type]
+            draw.sample_khop(version, expansion, counts, most_bytes=1 << 20, checkpoint=no_checkpoint, **seeds)  # type: ignore[arg-type]
     for importance in (0, 2):
-        variates = draw.Variates(layer_dependency=False, importance=importance)
-        draw.expand(version, replace(how, variates=variates), edge_type=0, hop=0, count=2, ids=ids, trees=None)
+        variates = draw.LaborOptions(layer_dependency=False, importance=importance)
+        draw.expand(version, replace(expansion, labor=variates), edge_type=0, hop=0, count=2, ids=ids, trees=None)
 
 
-def warm() -> None:
+def compile_kernels() -> None:
     """Run every kernel of draws and reads, on arrays of the types that requests bring."""
     version = _version()
     ids, positions = np.array([3, 5, 9, 4], np.int64), np.arange(4, dtype=np.int64)
     for buckets in (2, 1000):  # counted in two ways
-        split.group(split.part_of(ids, 2, "mix64"), buckets)
-    taken, types = np.array([3], np.int64), np.array([0], np.int32)
+        split.group_by_key(split.part_of(ids, 2, "mix64"), buckets)
+    excluded, types = np.array([3], np.int64), np.array([0], np.int32)
     for uniform in (False, True):
         share = {"types": [0, 1], "parts": [0], "seed": 1, "count": 4, "uniform": uniform, "want_probabilities": True}
-        draw.nodes(version, start=0, **share)  # type: ignore[arg-type]  # a plain dict of the common arguments
-        draw.edges(version, start=0, **share)  # type: ignore[arg-type]
-        draw.race_nodes(version, taken_ids=taken, taken_types=types, **share)  # type: ignore[arg-type]
-        draw.race_edges(version, taken_ids=taken, taken_types=types, **share)  # type: ignore[arg-type]
+        draw.sample_nodes(version, start=0, **share)  # type: ignore[arg-type]  # a plain dict of the common arguments
+        draw.sample_edges(version, start=0, **share)  # type: ignore[arg-type]
+        draw.sample_distinct_nodes(version, taken_ids=excluded, taken_types=types, **share)  # type: ignore[arg-type]
+        draw.sample_distinct_edges(version, taken_ids=excluded, taken_types=types, **share)  # type: ignore[arg-type]
         for edge_types in ([0], [0, 1]):
             for with_replacement in (False, True):
-                draw.neighbors(
+                draw.sample_neighbors(
                     version,
                     edge_types=edge_types,
                     node_type=0,
@@ -217,9 +217,9 @@ def warm() -> None:
                     want_edge_ids=True,
                     want_probabilities=True,
                 )
-        _packed(version, positions, uniform)
+        _sample_packed(version, positions, uniform)
         for edge_types in ([0], [0, 1]):
-            draw.neighbors(
+            draw.sample_neighbors(
                 version,
                 edge_types=edge_types,
                 node_type=0,
@@ -233,13 +233,13 @@ def warm() -> None:
                 hop=0,
                 want_weights=False,
                 want_edge_ids=True,
-                different=True,
+                distinct_neighbors=True,
             )
         for bias in (1.0, 0.5):
-            draw.walk(
+            draw.continue_walks(
                 version,
-                draw.Rules(steps=[[0]], length=3, uniform=uniform, direction=_OUT, seed=1, restart=0.5, p=bias**2, q=bias, want_edge_ids=True),
-                draw.Places(
+                draw.WalkSpec(steps=[[0]], length=3, uniform=uniform, direction=_OUT, seed=1, restart=0.5, p=bias**2, q=bias, want_edge_ids=True),
+                draw.WalkState(
                     ids=ids,
                     kinds=np.zeros(4, np.int32),
                     positions=positions,
@@ -250,26 +250,26 @@ def warm() -> None:
                     before_kinds=np.zeros(4, np.int32),
                 ),
             )
-        draw.numbered_nodes(version, types=[0, 1], numbers=positions, seed=1, uniform=uniform, want_probabilities=True)
-        draw.numbered_nodes(version, types=[0, 1], numbers=positions, kinds=np.array([0, 1, 1, 0], np.int32), seed=1, uniform=uniform)
-        _grown(version, ids, uniform)
-        ranked = {"edge_types": [0, 1], "direction": _OUT, "uniform": uniform, "alpha": 0.5, "epsilon": 0.1, "top": 2}
-        draw.rank(version, ids=ids, kinds=np.zeros(4, np.int32), checkpoint=never, **ranked)  # type: ignore[arg-type]
-    _until(version, ids)
-    _under_conditions(version, ids)
-    draw.rest_of_nodes(version, types=[0, 1], parts=[0], taken_ids=taken, taken_types=types)
+        draw.sample_nodes_by_index(version, types=[0, 1], draw_indices=positions, seed=1, uniform=uniform, want_probabilities=True)
+        draw.sample_nodes_by_index(version, types=[0, 1], draw_indices=positions, kinds=np.array([0, 1, 1, 0], np.int32), seed=1, uniform=uniform)
+        _sample_subgraphs(version, ids, uniform)
+        rank_arguments = {"edge_types": [0, 1], "direction": _OUT, "uniform": uniform, "alpha": 0.5, "epsilon": 0.1, "top": 2}
+        draw.rank_nodes(version, ids=ids, kinds=np.zeros(4, np.int32), checkpoint=no_checkpoint, **rank_arguments)  # type: ignore[arg-type]
+    _sample_temporal(version, ids)
+    _sample_filtered(version, ids)
+    draw.remaining_node_weight(version, types=[0, 1], parts=[0], taken_ids=excluded, taken_types=types)
     for direction in (_OUT, _IN):
-        near = {"edge_types": [0, 1], "node_type": 0, "ids": ids, "direction": direction}
-        draw.read_neighbors(version, want_weights=True, want_edge_ids=True, **near)  # type: ignore[arg-type]
-        draw.top_neighbors(version, count=2, want_edge_ids=True, **near)  # type: ignore[arg-type]
+        node_arguments = {"edge_types": [0, 1], "node_type": 0, "ids": ids, "direction": direction}
+        draw.read_neighbors(version, want_weights=True, want_edge_ids=True, **node_arguments)  # type: ignore[arg-type]
+        draw.top_neighbors(version, count=2, want_edge_ids=True, **node_arguments)  # type: ignore[arg-type]
         kinds = np.zeros(4, np.int32)
-        draw.are_joined(version, edge_types=[0, 1], ids=ids, kinds=kinds, targets=ids, target_kinds=kinds, direction=direction)
-        draw.degrees(version, **near)  # type: ignore[arg-type]
+        draw.has_edge(version, edge_types=[0, 1], ids=ids, kinds=kinds, targets=ids, target_kinds=kinds, direction=direction)
+        draw.degrees(version, **node_arguments)  # type: ignore[arg-type]
         for cols in (ids, ids << 40):  # near each other, and far apart
-            draw.edges_between(version, cols=cols, want_weights=True, want_edge_ids=True, **near)  # type: ignore[arg-type]
+            draw.find_induced_edges(version, cols=cols, want_weights=True, want_edge_ids=True, **node_arguments)  # type: ignore[arg-type]
     for type_id in (0, 1):
         draw.node_features(version, type_id, ["weight"], ids)
         draw.read_nodes(version, type_id, 0, 0, 0, [])
     draw.read_edges(version, 0, 0, 0, 0)
-    found, _ = draw.read_labels(version, [0], 0)
-    draw.read_labelled(version, [0], found["labels.indptr"], found["labels.values"])
+    label_page, _ = draw.read_graph_labels(version, [0], 0)
+    draw.read_nodes_by_label(version, [0], label_page["labels.indptr"], label_page["labels.values"])

@@ -16,57 +16,57 @@ from tests.kit.cluster import LocalCluster
 import asterism
 import asterism.aio
 
-ROUNDS, CALLS, DRAWS, AT_ONCE = 7, 300, 256, 64
+ROUNDS, CALLS, DRAWS, CONCURRENCY = 7, 300, 256, 64
 
 
-def blocking(graph: asterism.Graph) -> float:
+def blocking_ms(graph: asterism.Graph) -> float:
     """Milliseconds a call, the median."""
-    took = []
+    times = []
     for seed in range(CALLS):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         graph.sample_nodes(DRAWS, "person", seed=seed)
-        took.append(time.perf_counter() - begun)
-    return 1000 * statistics.median(took)
+        times.append(time.perf_counter() - started)
+    return 1000 * statistics.median(times)
 
 
-async def awaited(address: str) -> float:
+async def sequential_async_ms(address: str) -> float:
     """The same, awaited one after the other."""
     async with asterism.aio.connect(address, space="cases") as graph:
-        took = []
+        times = []
         for seed in range(CALLS):
-            begun = time.perf_counter()
+            started = time.perf_counter()
             await graph.sample_nodes(DRAWS, "person", seed=seed)
-            took.append(time.perf_counter() - begun)
-        return 1000 * statistics.median(took)
+            times.append(time.perf_counter() - started)
+        return 1000 * statistics.median(times)
 
 
-def in_threads(graph: asterism.Graph) -> float:
+def threaded_s(graph: asterism.Graph) -> float:
     """Milliseconds a call of many at a time, each in one of so many threads."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        begun = time.perf_counter()
+    with ThreadPoolExecutor(CONCURRENCY) as pool:
+        started = time.perf_counter()
         list(pool.map(lambda seed: graph.sample_nodes(DRAWS, "person", seed=seed), range(1000)))
-        return time.perf_counter() - begun
+        return time.perf_counter() - started
 
 
-async def gathered(address: str) -> float:
+async def gathered_s(address: str) -> float:
     """The same, a thousand tasks at a time."""
     async with asterism.aio.connect(address, space="cases") as graph:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         await asyncio.gather(*(graph.sample_nodes(DRAWS, "person", seed=seed) for seed in range(1000)))
-        return time.perf_counter() - begun
+        return time.perf_counter() - started
 
 
 def main() -> None:
     """Measure in turns, and print medians."""
     with LocalCluster(3, fast=False) as cluster, cluster.client() as client:
         graph = cases.load(client, "cases")
-        blocking(graph), asyncio.run(awaited(cluster.addresses))
-        turns = [
-            (blocking(graph), asyncio.run(awaited(cluster.addresses)), in_threads(graph), asyncio.run(gathered(cluster.addresses)))
+        blocking_ms(graph), asyncio.run(sequential_async_ms(cluster.addresses))
+        measurements = [
+            (blocking_ms(graph), asyncio.run(sequential_async_ms(cluster.addresses)), threaded_s(graph), asyncio.run(gathered_s(cluster.addresses)))
             for _ in range(ROUNDS)
         ]
-    names = ("blocking, ms", "awaited, ms", f"1000 calls in {AT_ONCE} threads, ms a call", "1000 tasks, ms a call")
-    for name, column in zip(names, zip(*turns, strict=True), strict=True):
+    names = ("blocking, ms", "awaited, ms", f"1000 calls in {CONCURRENCY} threads, ms a call", "1000 tasks, ms a call")
+    for name, column in zip(names, zip(*measurements, strict=True), strict=True):
         print(f"{name:42} {statistics.median(column):6.2f}   of {min(column):.2f} - {max(column):.2f}")
 
 

@@ -14,7 +14,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from tests.kit.measured_build import Generated, Ran, allocated, idle, run
+from tests.kit.measured_build import GeneratedGraph, BuildMeasurement, allocated_bytes, measure_idle, run
 
 MIB = 1 << 20
 PROBE_MIB = 2048
@@ -31,57 +31,57 @@ def disk_speed(folder: Path) -> tuple[float, float]:
         os.fsync(file.fileno())
         written = time.perf_counter()
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    began = time.perf_counter()
+    read_started = time.perf_counter()
     with path.open("rb", buffering=0) as file:
         while file.read(8 * MIB):
             pass
-    read = time.perf_counter() - began
+    read = time.perf_counter() - read_started
     path.unlink()
     return PROBE_MIB / (written - started), PROBE_MIB / read
 
 
-def measure(graph: Generated, limit_mib: int, parent: Path) -> tuple[Ran, Ran, int, float]:
+def measure(graph: GeneratedGraph, limit_mib: int, parent: Path) -> tuple[BuildMeasurement, BuildMeasurement, int, float]:
     """One build: what it took, what an idle one does, disk afterwards, seconds of writing the load."""
     with tempfile.TemporaryDirectory(dir=parent) as name:
         folder = Path(name)
-        base = idle(folder / "idle", graph, memory_limit_mib=limit_mib)
+        idle_build = measure_idle(folder / "idle", graph, memory_limit_mib=limit_mib)
         started = time.perf_counter()
         task = graph.write(folder, memory_limit_mib=limit_mib)
-        writing = time.perf_counter() - started
-        ran = run(task, watch_disk=True)
-        return ran, base, allocated(folder / "out"), writing
+        write_s = time.perf_counter() - started
+        measured = run(task, watch_disk=True)
+        return measured, idle_build, allocated_bytes(folder / "out"), write_s
 
 
-def report(what: str, rows: int, ran: Ran, base: Ran, after: int, writing: float, *, steps: bool) -> float:
+def report(label: str, rows: int, measured: BuildMeasurement, idle_build: BuildMeasurement, disk_after: int, write_s: float, *, steps: bool) -> float:
     """Print one build; gives its rows per second of a core, the process's own start aside."""
-    speed = rows / (ran.core_seconds - base.core_seconds)
-    words = (
-        f"{what:34s} {ran.seconds:8.1f} s {rows / ran.seconds:12,.0f} rows/s {speed:12,.0f} rows/s a core ({base.core_seconds:.1f} s of start aside)",
-        f"memory {(ran.anonymous - base.anonymous) / MIB:5.0f} MiB above idle",
-        f"disk {ran.disk / MIB:8,.0f} MiB at most, {after / MIB:8,.0f} after ({ran.disk / rows:.0f} and {after / rows:.0f} bytes a row)",
-        f"written in {writing:.1f} s",
+    speed = rows / (measured.core_seconds - idle_build.core_seconds)
+    columns = (
+        f"{label:34s} {measured.seconds:8.1f} s {rows / measured.seconds:12,.0f} rows/s {speed:12,.0f} rows/s a core ({idle_build.core_seconds:.1f} s of start aside)",
+        f"memory {(measured.anonymous_bytes - idle_build.anonymous_bytes) / MIB:5.0f} MiB above idle",
+        f"disk {measured.disk_bytes / MIB:8,.0f} MiB at most, {disk_after / MIB:8,.0f} after ({measured.disk_bytes / rows:.0f} and {disk_after / rows:.0f} bytes a row)",
+        f"written in {write_s:.1f} s",
     )
-    print("   ".join(words), flush=True)
+    print("   ".join(columns), flush=True)
     if steps:
-        last = 0.0
-        for at, name in ran.steps:
-            print(f"    {name:24s} {at - last:8.1f} s")
-            last = at
+        previous_end = 0.0
+        for end, name in measured.steps:
+            print(f"    {name:24s} {end - previous_end:8.1f} s")
+            previous_end = end
     return speed
 
 
-def of_tables(what: str, graph: Generated, rows: int, tables: int, limit_mib: int, parent: Path) -> None:
+def report_tables(label: str, graph: GeneratedGraph, rows: int, tables: int, limit_mib: int, parent: Path) -> None:
     """Print what each table of further weights adds to a build, beside the build without any."""
-    plain, base, before, _ = measure(graph, limit_mib, parent)
-    ran, _, after, _ = measure(replace(graph, tables=tables), limit_mib, parent)
-    seconds, own = (ran.core_seconds - plain.core_seconds) / tables, plain.core_seconds - base.core_seconds
-    words = (
-        f"each of {tables} tables of {what}".ljust(44) + f"{seconds:8.2f} s of a core more ({seconds / own:.0%} of the {own:.2f} without)",
-        f"{(after - before) / tables / rows:.1f} bytes a row more ({before / rows:.1f} without)",
-        f"at the peak {(ran.disk - plain.disk) / tables / rows:.1f} more",
-        f"memory {(ran.anonymous - plain.anonymous) / MIB:+.0f} MiB",
+    without_tables, idle_build, disk_without, _ = measure(graph, limit_mib, parent)
+    with_tables, _, disk_with, _ = measure(replace(graph, tables=tables), limit_mib, parent)
+    seconds, base_core_seconds = (with_tables.core_seconds - without_tables.core_seconds) / tables, without_tables.core_seconds - idle_build.core_seconds
+    columns = (
+        f"each of {tables} tables of {label}".ljust(44) + f"{seconds:8.2f} s of a core more ({seconds / base_core_seconds:.0%} of the {base_core_seconds:.2f} without)",
+        f"{(disk_with - disk_without) / tables / rows:.1f} bytes a row more ({disk_without / rows:.1f} without)",
+        f"at the peak {(with_tables.disk_bytes - without_tables.disk_bytes) / tables / rows:.1f} more",
+        f"memory {(with_tables.anonymous_bytes - without_tables.anonymous_bytes) / MIB:+.0f} MiB",
     )
-    print("   ".join(words), flush=True)
+    print("   ".join(columns), flush=True)
 
 
 def main() -> None:
@@ -96,29 +96,29 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="on the disk to measure")
     parser.add_argument("--full", action="store_true", help="1, 10, 100 and 200 million nodes; 100 million edges, ten million of one node")
     parser.add_argument("--steps", action="store_true", help="the seconds of every step")
-    given = parser.parse_args()
-    if given.full:
-        given.nodes, given.edges, given.hub = [1_000_000, 10_000_000, 100_000_000, 200_000_000], 100_000_000, 10_000_000
-    write, read = disk_speed(given.folder)
-    print(f"the disk's own speed: {write:,.0f} MiB/s written and synced, {read:,.0f} MiB/s read; limit {given.memory_limit_mib} MiB")
+    options = parser.parse_args()
+    if options.full:
+        options.nodes, options.edges, options.hub = [1_000_000, 10_000_000, 100_000_000, 200_000_000], 100_000_000, 10_000_000
+    write, read = disk_speed(options.folder)
+    print(f"the disk's own speed: {write:,.0f} MiB/s written and synced, {read:,.0f} MiB/s read; limit {options.memory_limit_mib} MiB")
     speeds = []
-    for nodes in given.nodes:
-        graph = Generated(nodes=nodes, parts=given.parts, stride=given.stride)
-        speeds.append(report(f"{nodes:,} nodes", nodes, *measure(graph, given.memory_limit_mib, given.folder), steps=given.steps))
+    for nodes in options.nodes:
+        graph = GeneratedGraph(nodes=nodes, parts=options.parts, stride=options.stride)
+        speeds.append(report(f"{nodes:,} nodes", nodes, *measure(graph, options.memory_limit_mib, options.folder), steps=options.steps))
     if len(speeds) > 1:
-        print("linear: " + ", ".join(f"{nodes:,} nodes at {speed / speeds[0]:.2f}" for nodes, speed in zip(given.nodes, speeds, strict=True)), end="")
+        print("linear: " + ", ".join(f"{nodes:,} nodes at {speed / speeds[0]:.2f}" for nodes, speed in zip(options.nodes, speeds, strict=True)), end="")
         print(" of the first one's rows a second of a core")
-    if given.edges:
-        nodes = max(given.edges // 10, 1000)
-        graph = Generated(nodes=nodes, edges=given.edges, hub=given.hub, parts=given.parts, stride=given.stride)
-        what = f"{given.edges:,} edges, {given.hub:,} of one"
-        report(what, given.edges + nodes, *measure(graph, given.memory_limit_mib, given.folder), steps=given.steps)
-    if given.tables:
-        few = Generated(nodes=given.nodes[0], parts=given.parts, stride=given.stride)
-        of_tables(f"{few.nodes:,} nodes", few, few.nodes, given.tables, given.memory_limit_mib, given.folder)
-    if given.tables and given.edges:
+    if options.edges:
+        nodes = max(options.edges // 10, 1000)
+        graph = GeneratedGraph(nodes=nodes, edges=options.edges, hub=options.hub, parts=options.parts, stride=options.stride)
+        label = f"{options.edges:,} edges, {options.hub:,} of one"
+        report(label, options.edges + nodes, *measure(graph, options.memory_limit_mib, options.folder), steps=options.steps)
+    if options.tables:
+        node_graph = GeneratedGraph(nodes=options.nodes[0], parts=options.parts, stride=options.stride)
+        report_tables(f"{node_graph.nodes:,} nodes", node_graph, node_graph.nodes, options.tables, options.memory_limit_mib, options.folder)
+    if options.tables and options.edges:
         # Of nodes and of edges, kept at both ends; by far most rows are edges.
-        of_tables(f"{graph.edges:,} edges", graph, graph.edges + graph.nodes, given.tables, given.memory_limit_mib, given.folder)
+        report_tables(f"{graph.edges:,} edges", graph, graph.edges + graph.nodes, options.tables, options.memory_limit_mib, options.folder)
 
 
 if __name__ == "__main__":

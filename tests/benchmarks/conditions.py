@@ -41,38 +41,38 @@ def fill(client: asterism.Client, nodes: int, degree: int) -> Graph:
         ids = np.arange(start, min(start + CHUNK, nodes))
         rng = np.random.default_rng((1, start))
         load.write_nodes(chunk, "n", ids, weights=rng.random(ids.size), features={"x": rng.permutation(ids.size) / ids.size})
-    for number, start in enumerate(range(0, nodes * degree, CHUNK)):
+    for index, start in enumerate(range(0, nodes * degree, CHUNK)):
         count, rng = min(CHUNK, nodes * degree - start), np.random.default_rng((2, start))
         src, dst = rng.integers(0, nodes, count), rng.integers(0, nodes, count)
         weights, features = rng.random(count), {"y": rng.random(count)}
-        for place, relation in enumerate(("to", "by")):
-            load.write_edges(10**6 * (1 + place) + number, relation, src, dst, weights=weights, features=features, ends_known=True)
+        for relation_index, relation in enumerate(("to", "by")):
+            load.write_edges(10**6 * (1 + relation_index) + index, relation, src, dst, weights=weights, features=features, ends_known=True)
     load.commit()
     graph = client.graph("conditions")
     graph.build(timeout_s=3600)
     return graph
 
 
-def seconds(call: Callable[[int], object], number: int) -> float:
-    begun = time.process_time()
-    call(number)
-    return time.process_time() - begun
+def process_seconds(call: Callable[[int], object], seed: int) -> float:
+    started = time.process_time()
+    call(seed)
+    return time.process_time() - started
 
 
-def fastest(call: Callable[[int], object]) -> float:
+def fastest_seconds(call: Callable[[int], object]) -> float:
     call(0)
-    return min(seconds(call, i + 1) for i in range(REPEATS))
+    return min(process_seconds(call, i + 1) for i in range(REPEATS))
 
 
-def report(what: str, column: str, draw: Callable[[str, int], object]) -> None:
+def report(label: str, column: str, draw: Callable[[str, int], object]) -> None:
     """One operator's table."""
-    plain = fastest(lambda seed: draw("", seed))
-    print(f"\n{what}: {plain * 1000:.2f} ms without a condition")
+    unfiltered = fastest_seconds(lambda seed: draw("", seed))
+    print(f"\n{label}: {unfiltered * 1000:.2f} ms without a condition")
     for selectivity in SELECTIVITIES:
         where = f"{column} < {selectivity:.7f}" if selectivity < 1 else f"{column} >= 0"
-        first = seconds(lambda seed, where=where: draw(where, seed), 0)  # type: ignore[misc]  # a default binds it
-        again = fastest(lambda seed, where=where: draw(where, seed))  # type: ignore[misc]
-        print(f"{selectivity:>9g}  first {first * 1000:9.1f} ms   again {again * 1000:7.2f} ms   {again / plain:5.2f} x", flush=True)
+        first = process_seconds(lambda seed, where=where: draw(where, seed), 0)  # type: ignore[misc]  # a default binds it
+        repeated = fastest_seconds(lambda seed, where=where: draw(where, seed))  # type: ignore[misc]
+        print(f"{selectivity:>9g}  first {first * 1000:9.1f} ms   again {repeated * 1000:7.2f} ms   {repeated / unfiltered:5.2f} x", flush=True)
 
 
 def main() -> None:
@@ -91,11 +91,11 @@ def main() -> None:
         report(f"{DRAWS} edges", "y", lambda where, seed: graph.sample_edges(DRAWS, "to", where=where, seed=seed))
         report(f"{DRAWS} edges, with an index", "y", lambda where, seed: graph.sample_edges(DRAWS, "by", where=where, seed=seed))
         report(f"10 neighbors of {len(starts)}", "y", lambda where, seed: graph.sample_neighbors(starts, "to", 10, where=where, seed=seed))
-        for what, how in (("", {}), ("uniform ", {"weighted": False}), ("different ", {"replace": False})):
+        for prefix, options in (("", {}), ("uniform ", {"weighted": False}), ("different ", {"replace": False})):
             report(
-                f"10 {what}neighbors of {len(starts)}, with an index",
+                f"10 {prefix}neighbors of {len(starts)}, with an index",
                 "y",
-                lambda where, seed, how=how: graph.sample_neighbors(starts, "by", 10, where=where, seed=seed, **how),  # type: ignore[misc]
+                lambda where, seed, how=options: graph.sample_neighbors(starts, "by", 10, where=where, seed=seed, **how),  # type: ignore[misc]
             )
         report(
             f"10 neighbors of {len(starts)}, by what they are",

@@ -39,8 +39,8 @@ SCHEMA: dict[str, Any] = {
     "direction": "out",
 }
 CHUNK = 1 << 20
-MARKED = 1.15
-SHARE, IN_FLIGHT, TURN_S = 0.2, 8, 2.0
+MARK_ABOVE = 1.15
+CORE_SHARE, IN_FLIGHT, ROUND_S = 0.2, 8, 2.0
 """Of a core for each storaged, where it is told how much more of them do; calls at a time, and seconds of a turn."""
 Row = tuple[int, float, float]
 """What it is measured by, seconds, bytes between daemons."""
@@ -75,58 +75,58 @@ def best_s(call: Callable[[int], object], repeats: int = 5) -> float:
     call(0)
     times = []
     for i in range(repeats):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         call(i + 1)
-        times.append(time.perf_counter() - begun)
+        times.append(time.perf_counter() - started)
     return min(times)
 
 
-def report(what: str, by: str, rows: Sequence[Row]) -> None:
+def report(label: str, measure: str, rows: Sequence[Row]) -> None:
     """One operator's table."""
-    print(f"\n{what}, by {by}")
-    for i, (n, seconds, carried) in enumerate(rows):
+    print(f"\n{label}, by {measure}")
+    for i, (n, seconds, byte_count) in enumerate(rows):
         growth = ""
         if i:
-            before, seconds_before, carried_before = rows[i - 1]
-            factor = n / before
-            ratios = [seconds / seconds_before / factor] + ([carried / carried_before / factor] if carried and carried_before else [])
-            growth = "  ".join(f"{ratio:5.2f}{' !' if ratio > MARKED else ''}" for ratio in ratios)
-        shown = f"{carried:14,.0f} bytes" if carried else ""
-        print(f"  {n:>12,}  {seconds * 1e3:10.3f} ms  {seconds / max(n, 1) * 1e9:10.1f} ns each{shown}  {growth}")
+            previous_n, previous_seconds, previous_bytes = rows[i - 1]
+            factor = n / previous_n
+            ratios = [seconds / previous_seconds / factor] + ([byte_count / previous_bytes / factor] if byte_count and previous_bytes else [])
+            growth = "  ".join(f"{ratio:5.2f}{' !' if ratio > MARK_ABOVE else ''}" for ratio in ratios)
+        bytes_column = f"{byte_count:14,.0f} bytes" if byte_count else ""
+        print(f"  {n:>12,}  {seconds * 1e3:10.3f} ms  {seconds / max(n, 1) * 1e9:10.1f} ns each{bytes_column}  {growth}")
 
 
 def operators(graph: Graph, nodes: int) -> dict[str, Callable[[int, int], object]]:
     """Each call, of ``n`` items under a seed."""
-    some = np.random.default_rng(3).integers(0, nodes, 1 << 22)
+    node_ids = np.random.default_rng(3).integers(0, nodes, 1 << 22)
     return {
         "sample_nodes by weight": lambda n, seed: graph.sample_nodes(n, "n", seed=seed),
         "sample_nodes without replacement": lambda n, seed: graph.sample_nodes(min(n, nodes // 4), "n", replace=False, seed=seed),
         "sample_edges by weight": lambda n, seed: graph.sample_edges(n, "to", seed=seed),
-        "sample_neighbors x 10": lambda n, seed: graph.sample_neighbors(some[: n // 10], "to", 10, seed=seed),
-        "sample_neighbors x 10 without replacement": lambda n, seed: graph.sample_neighbors(some[: n // 10], "to", 10, replace=False, seed=seed),
-        "random_walk of 10 steps": lambda n, seed: graph.random_walk(some[: n // 10], ["to"], 10, seed=seed),
-        "random_walk of 10 steps, p = 0.5, q = 2": lambda n, seed: graph.random_walk(some[: n // 10], ["to"], 10, p=0.5, q=2.0, seed=seed),
-        "node_features, 8 float32": lambda n, seed: graph.node_features(some[:n], ["x"]),
-        "top_k_neighbors, 10": lambda n, seed: graph.top_k_neighbors(some[: n // 10], "to", 10),
+        "sample_neighbors x 10": lambda n, seed: graph.sample_neighbors(node_ids[: n // 10], "to", 10, seed=seed),
+        "sample_neighbors x 10 without replacement": lambda n, seed: graph.sample_neighbors(node_ids[: n // 10], "to", 10, replace=False, seed=seed),
+        "random_walk of 10 steps": lambda n, seed: graph.random_walk(node_ids[: n // 10], ["to"], 10, seed=seed),
+        "random_walk of 10 steps, p = 0.5, q = 2": lambda n, seed: graph.random_walk(node_ids[: n // 10], ["to"], 10, p=0.5, q=2.0, seed=seed),
+        "node_features, 8 float32": lambda n, seed: graph.node_features(node_ids[:n], ["x"]),
+        "top_k_neighbors, 10": lambda n, seed: graph.top_k_neighbors(node_ids[: n // 10], "to", 10),
     }
 
 
-def by_draws(graph: Graph, nodes: int, most: int, carried: Callable[[], float] = lambda: 0.0) -> dict[str, Row]:
+def report_by_draws(graph: Graph, nodes: int, max_size: int, bytes_so_far: Callable[[], float] = lambda: 0.0) -> dict[str, Row]:
     """Each operator against how much is asked of it; its last row."""
-    last: dict[str, Row] = {}
-    sizes = [n for n in (1000, 10_000, 100_000, 1_000_000, 4_000_000) if n <= most]
+    last_rows: dict[str, Row] = {}
+    sizes = [n for n in (1000, 10_000, 100_000, 1_000_000, 4_000_000) if n <= max_size]
     for name, call in operators(graph, nodes).items():
         rows: list[Row] = []
         for n in sizes:
-            before = carried()
+            bytes_before = bytes_so_far()
             seconds = best_s(lambda seed, n=n, call=call: call(n, seed))  # type: ignore[misc]  # both are of this turn
-            rows.append((n, seconds, (carried() - before) / 6))
+            rows.append((n, seconds, (bytes_so_far() - bytes_before) / 6))
         report(name, "draws or rows", rows)
-        last[name] = rows[-1]
-    return last
+        last_rows[name] = rows[-1]
+    return last_rows
 
 
-def by_hops(graph: Graph, nodes: int) -> None:
+def report_by_hops(graph: Graph, nodes: int) -> None:
     """A subgraph against the edges that its hops have."""
     seeds = np.random.default_rng(4).integers(0, nodes, 256)
     rows: list[Row] = []
@@ -136,108 +136,108 @@ def by_hops(graph: Graph, nodes: int) -> None:
     report("sample_subgraph of 256 x [8] * hops", "edges, of 1 to 4 hops", rows)
 
 
-def by_degree(client: asterism.Client, most: int) -> None:
+def report_by_degree(client: asterism.Client, max_degree: int) -> None:
     """Draws at one node against its degree: the cost of a draw is to stay."""
-    found: dict[str, list[Row]] = {}
+    rows_by_name: dict[str, list[Row]] = {}
     zeros = np.zeros(1000, np.int64)
-    for degree in [n for n in (1000, 10_000, 100_000, 1_000_000, 10_000_000) if n <= most]:
+    for degree in [n for n in (1000, 10_000, 100_000, 1_000_000, 10_000_000) if n <= max_degree]:
         graph = fill(client, f"hub{degree}", nodes=1000, edges=0, parts=1, hub=degree)
-        for name, given in (
+        for name, options in (
             ("by weight", {}),
             ("uniformly", {"weighted": False}),
             ("by weight without replacement", {"replace": False}),
             ("uniformly without replacement", {"weighted": False, "replace": False}),
         ):
-            seconds = best_s(lambda seed, given=given, graph=graph: graph.sample_neighbors(zeros, "to", 10, seed=seed, **given))  # type: ignore[misc]
-            found.setdefault(name, []).append((degree, seconds, 0.0))
-    for name, rows in found.items():
+            seconds = best_s(lambda seed, given=options, graph=graph: graph.sample_neighbors(zeros, "to", 10, seed=seed, **given))  # type: ignore[misc]
+            rows_by_name.setdefault(name, []).append((degree, seconds, 0.0))
+    for name, rows in rows_by_name.items():
         report(f"sample_neighbors, 1000 x 10 of one node {name}", "its degree", rows)
 
 
-def by_graph(client: asterism.Client, most: int) -> None:
+def report_by_graph(client: asterism.Client, max_nodes: int) -> None:
     """A hundred thousand draws against the size of the graph, 8 parts."""
-    found: dict[str, list[Row]] = {}
-    for nodes in [n for n in (10_000, 100_000, 1_000_000, 10_000_000) if n <= most]:
+    rows_by_name: dict[str, list[Row]] = {}
+    for nodes in [n for n in (10_000, 100_000, 1_000_000, 10_000_000) if n <= max_nodes]:
         graph = fill(client, f"graph{nodes}", nodes=nodes, edges=8 * nodes, parts=8)
         for name, call in operators(graph, nodes).items():
-            found.setdefault(name, []).append((nodes, best_s(lambda seed, call=call: call(100_000, seed)), 0.0))  # type: ignore[misc]
-    for name, rows in found.items():
+            rows_by_name.setdefault(name, []).append((nodes, best_s(lambda seed, call=call: call(100_000, seed)), 0.0))  # type: ignore[misc]
+    for name, rows in rows_by_name.items():
         report(f"{name}, 100,000", "nodes in the graph (8 edges each)", rows)
 
 
-def by_parts(client: asterism.Client) -> None:
+def report_by_parts(client: asterism.Client) -> None:
     """Small and large calls against the number of parts of one process."""
-    found: dict[str, list[Row]] = {}
+    rows_by_name: dict[str, list[Row]] = {}
     for parts in (1, 2, 8, 32, 128):
         graph = fill(client, f"parts{parts}", nodes=100_000, edges=800_000, parts=parts)
         for name, call in operators(graph, 100_000).items():
             for n in (1000, 100_000):
-                found.setdefault(f"{name}, {n:,}", []).append((parts, best_s(lambda seed, call=call, n=n: call(n, seed)), 0.0))  # type: ignore[misc]
-    for name, rows in found.items():
+                rows_by_name.setdefault(f"{name}, {n:,}", []).append((parts, best_s(lambda seed, call=call, n=n: call(n, seed)), 0.0))  # type: ignore[misc]
+    for name, rows in rows_by_name.items():
         report(name, "parts", rows)
 
 
-def by_storageds(nodes: int) -> None:
+def report_by_storageds(nodes: int) -> None:
     """Each operator over gRPC, of clusters of several sizes; then what more storageds make of the largest calls."""
     largest: dict[int, dict[str, Row]] = {}
     for storageds in (1, 2, 3, 5):
         with LocalCluster(storageds, 1, fast=False) as cluster, cluster.client(timeout_s=600) as client:
 
-            def carried(cluster: LocalCluster = cluster) -> float:
+            def bytes_so_far(cluster: LocalCluster = cluster) -> float:
                 with urllib.request.urlopen(f"http://{cluster['graphd-0'].http_address}/metrics", timeout=10) as reply:
                     lines = reply.read().decode().splitlines()
                 return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("asterism_bytes_total"))
 
             print(f"\n==== {storageds} storageds over gRPC; bytes are those between graphd and storageds")
             graph = fill(client, "graph", nodes=nodes, edges=8 * nodes, parts=16)
-            largest[storageds] = by_draws(graph, nodes, 1_000_000, carried)
+            largest[storageds] = report_by_draws(graph, nodes, 1_000_000, bytes_so_far)
     print(f"\n==== calls of a million, in ms: {', '.join(map(str, largest))} storageds; in brackets how much faster than one")
-    for name, (_, alone, _) in largest[1].items():
-        shown = "".join(f"{1e3 * of[name][1]:10.1f} ({alone / of[name][1]:.2f})" for of in largest.values())
-        print(f"  {name:<44}{shown}")
+    for name, (_, single_s, _) in largest[1].items():
+        columns = "".join(f"{1e3 * rows[name][1]:10.1f} ({single_s / rows[name][1]:.2f})" for rows in largest.values())
+        print(f"  {name:<44}{columns}")
 
 
-def by_cores(nodes: int, rounds: int = 3) -> None:
+def report_by_cores(nodes: int, rounds: int = 3) -> None:
     """Calls a second of one storaged with a fifth of a core, and of two with a fifth each: what else there is is for their clients."""
     with contextlib.ExitStack() as stack:
         graphs: dict[int, Graph] = {}
         processes: dict[int, list[psutil.Process]] = {}
         for storageds in (1, 2):
-            groups = [stack.enter_context(core_group(SHARE)) for _ in range(storageds)]
+            groups = [stack.enter_context(core_group(CORE_SHARE)) for _ in range(storageds)]
             cluster = stack.enter_context(LocalCluster(storageds, 1, fast=False))
             graphs[storageds] = fill(cluster.client(timeout_s=600, direct=True), "graph", nodes=nodes, edges=8 * nodes, parts=16)
             processes[storageds] = [psutil.Process(cluster[f"storaged-{i}"].pid) for i in range(storageds)]
             for group, process in zip(groups, processes[storageds], strict=True):
                 (group / "cgroup.procs").write_text(str(process.pid))
         pool = stack.enter_context(ThreadPoolExecutor(IN_FLIGHT))
-        print(f"\n==== calls of 100,000 a second, {IN_FLIGHT} in flight, of one storaged with {SHARE} of a core, and of two with as much each")
+        print(f"\n==== calls of 100,000 a second, {IN_FLIGHT} in flight, of one storaged with {CORE_SHARE} of a core, and of two with as much each")
         print("     in brackets how many times as many; then a call's core milliseconds at each storaged")
         for name in operators(graphs[1], nodes):
             calls = {storageds: operators(graph, nodes)[name] for storageds, graph in graphs.items()}
             for call in calls.values():
                 call(100_000, 0)
-            turns = [(storageds, _turn(pool, call, turn, processes[storageds])) for turn in range(rounds) for storageds, call in calls.items()]
-            one, two = ([told for storageds, told in turns if storageds == wanted] for wanted in (1, 2))
-            rates = [statistics.median(rate for rate, _ in told) for told in (one, two)]
-            cores = [np.median([used for _, used in told], axis=0) for told in (one, two)]
-            shown = "   ".join(", ".join(f"{core:.2f}" for core in of) for of in cores)
-            print(f"  {name:<44}{rates[0]:9.1f}{rates[1]:9.1f}  ({rates[1] / rates[0]:.2f})   {shown}", flush=True)
+            measurements = [(storageds, _measure_round(pool, call, round_index, processes[storageds])) for round_index in range(rounds) for storageds, call in calls.items()]
+            single, double = ([samples for storageds, samples in measurements if storageds == size] for size in (1, 2))
+            rates = [statistics.median(rate for rate, _ in samples) for samples in (single, double)]
+            cores = [np.median([core_ms for _, core_ms in samples], axis=0) for samples in (single, double)]
+            columns = "   ".join(", ".join(f"{core:.2f}" for core in medians) for medians in cores)
+            print(f"  {name:<44}{rates[0]:9.1f}{rates[1]:9.1f}  ({rates[1] / rates[0]:.2f})   {columns}", flush=True)
 
 
-def _turn(pool: ThreadPoolExecutor, call: Callable[[int, int], object], turn: int, storageds: Sequence[psutil.Process]) -> tuple[float, list[float]]:
+def _measure_round(pool: ThreadPoolExecutor, call: Callable[[int, int], object], round_index: int, storageds: Sequence[psutil.Process]) -> tuple[float, list[float]]:
     """Calls of 100,000 a second, as many at a time as the pool has threads, and core milliseconds a call of each storaged."""
-    begun, before = time.perf_counter(), [_core_s(process) for process in storageds]
+    started, used_before = time.perf_counter(), [_core_s(process) for process in storageds]
 
-    def ask(first: int) -> int:
-        made = 0
-        while time.perf_counter() - begun < TURN_S:
-            call(100_000, first + made)
-            made += 1
-        return made
+    def call_until_end(first: int) -> int:
+        calls = 0
+        while time.perf_counter() - started < ROUND_S:
+            call(100_000, first + calls)
+            calls += 1
+        return calls
 
-    made = sum(pool.map(ask, [(turn * IN_FLIGHT + i) << 20 for i in range(IN_FLIGHT)]))
-    seconds = time.perf_counter() - begun
-    return made / seconds, [1e3 * (_core_s(process) - used) / made for process, used in zip(storageds, before, strict=True)]
+    calls = sum(pool.map(call_until_end, [(round_index * IN_FLIGHT + i) << 20 for i in range(IN_FLIGHT)]))
+    seconds = time.perf_counter() - started
+    return calls / seconds, [1e3 * (_core_s(process) - used) / calls for process, used in zip(storageds, used_before, strict=True)]
 
 
 def _core_s(process: psutil.Process) -> float:
@@ -255,25 +255,25 @@ def main() -> None:
     parser.add_argument("--hub", type=int, help="most neighbors of one node")
     parser.add_argument("--only", nargs="*", choices=parts, metavar="PART", help=f"of {', '.join(parts)}")
     args = parser.parse_args()
-    only = args.only or [part for part in parts if part != "cores" and (part != "storageds" or args.storageds)]
+    selected = args.only or [part for part in parts if part != "cores" and (part != "storageds" or args.storageds)]
     nodes = args.nodes or (10_000_000 if args.full else 1_000_000)
     with tempfile.TemporaryDirectory() as folder, asterism.open(Path(folder)) as client:
-        if "draws" in only or "hops" in only:
+        if "draws" in selected or "hops" in selected:
             graph = fill(client, "graph", nodes=nodes, edges=8 * nodes, parts=8)
-            if "draws" in only:
-                by_draws(graph, nodes, 4_000_000 if args.full else 1_000_000)
-            if "hops" in only:
-                by_hops(graph, nodes)
-        if "degree" in only:
-            by_degree(client, args.hub or nodes)
-        if "graph" in only:
-            by_graph(client, nodes)
-        if "parts" in only:
-            by_parts(client)
-    if "storageds" in only:
-        by_storageds(args.nodes or 1_000_000)
-    if "cores" in only:
-        by_cores(args.nodes or 1_000_000)
+            if "draws" in selected:
+                report_by_draws(graph, nodes, 4_000_000 if args.full else 1_000_000)
+            if "hops" in selected:
+                report_by_hops(graph, nodes)
+        if "degree" in selected:
+            report_by_degree(client, args.hub or nodes)
+        if "graph" in selected:
+            report_by_graph(client, nodes)
+        if "parts" in selected:
+            report_by_parts(client)
+    if "storageds" in selected:
+        report_by_storageds(args.nodes or 1_000_000)
+    if "cores" in selected:
+        report_by_cores(args.nodes or 1_000_000)
 
 
 if __name__ == "__main__":

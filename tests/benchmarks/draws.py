@@ -19,27 +19,27 @@ from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.tables import WeightTable
-from graphkit.jit import kernel, prefetch, settled
-from graphkit.rng import below, key_of, word
+from graphkit.jit import kernel, prefetch, as_kernel_array
+from graphkit.rng import bounded, key_of, word
 from storaged import draw
 
 clock = time.perf_counter
-NAMED = "other"
-TABLES = (WeightTable(name=NAMED, expression="sqrt(weight)"),)
+WEIGHT_NAME = "other"
+TABLES = (WeightTable(name=WEIGHT_NAME, expression="sqrt(weight)"),)
 
 
 @kernel
-def _read_at_random(key: np.uint64, values: NDArray[np.uint64], count: np.int64) -> np.uint64:
+def _random_reads(key: np.uint64, values: NDArray[np.uint64], count: np.int64) -> np.uint64:
     """The sum of ``count`` random elements: hash, prefetch a block, read it."""
     n = np.uint64(values.shape[0])
-    at = np.empty(64, np.uint64)
+    indices = np.empty(64, np.uint64)
     total = np.uint64(0)
     for first in range(0, count, 64):
         for k in range(64):
-            at[k] = below(word(key, np.uint64(first + k)), n)
-            prefetch(values, at[k])
+            indices[k] = bounded(word(key, np.uint64(first + k)), n)
+            prefetch(values, indices[k])
         for k in range(64):
-            total += values[at[k]]
+            total += values[indices[k]]
     return total
 
 
@@ -54,40 +54,40 @@ def best(run: Callable[[int], Any], repeats: int) -> float:
     return min(times)
 
 
-def report(what: str, seconds: float, draws: int) -> None:
-    print(f"{what:<78}{seconds / draws * 1e9:>9.1f} ns", flush=True)
+def report(label: str, seconds: float, draws: int) -> None:
+    print(f"{label:<78}{seconds / draws * 1e9:>9.1f} ns", flush=True)
 
 
-def memory(mebibytes: int, repeats: int) -> None:
-    values = settled(np.ones(mebibytes << 17, np.uint64))
+def report_memory(mebibytes: int, repeats: int) -> None:
+    values = as_kernel_array(np.ones(mebibytes << 17, np.uint64))
     count = 1 << 20
-    report(f"random 8-byte reads from {mebibytes} MiB", best(lambda seed: _read_at_random(key_of(seed), values, np.int64(count)), repeats), count)
+    report(f"random 8-byte reads from {mebibytes} MiB", best(lambda seed: _random_reads(key_of(seed), values, np.int64(count)), repeats), count)
 
 
-def globally(rows: int, parts: int, draws: int, repeats: int) -> None:
+def report_global_draws(rows: int, parts: int, draws: int, repeats: int) -> None:
     rng = np.random.default_rng(0)
     weights = rng.random(rows).astype(np.float32)
     schema = Schema(node_types=(NodeType(name="n", weighted=True, tables=TABLES),), parts=parts)
-    own = version_of(schema, {"n": Nodes(ids=np.arange(rows, dtype=np.int64), weights=weights, named={NAMED: np.sqrt(weights)})})
-    asked: dict[str, Any] = {"types": [0], "parts": range(parts), "start": 0, "count": draws}
-    for law, version, uniform in (
-        ("by weight", own, False),
-        ("by a further weight", own.weighed(NAMED, draw.NODE, [0]), False),
-        ("uniform", own, True),
+    base_version = version_of(schema, {"n": Nodes(ids=np.arange(rows, dtype=np.int64), weights=weights, extra_weights={WEIGHT_NAME: np.sqrt(weights)})})
+    common: dict[str, Any] = {"types": [0], "parts": range(parts), "start": 0, "count": draws}
+    for distribution, version, uniform in (
+        ("by weight", base_version, False),
+        ("by a further weight", base_version.with_weights(WEIGHT_NAME, draw.NODE, [0]), False),
+        ("uniform", base_version, True),
     ):
-        given = asked | {"version": version, "uniform": uniform}
+        arguments = common | {"version": version, "uniform": uniform}
         report(
-            f"draw.nodes {law}, {rows:,} rows in {parts} parts, {draws:,} draws",
-            best(lambda seed, g=given: draw.nodes(seed=seed, **g), repeats),
+            f"draw.nodes {distribution}, {rows:,} rows in {parts} parts, {draws:,} draws",
+            best(lambda seed, g=arguments: draw.sample_nodes(seed=seed, **g), repeats),
             draws,
         )  # type: ignore[misc]
-        given["want_probabilities"] = True
-        report("  with probabilities", best(lambda seed, g=given: draw.nodes(seed=seed, **g), repeats), draws)  # type: ignore[misc]
-    seconds = best(lambda seed: draw.nodes(own, seed=seed, uniform=False, **(asked | {"count": 1000})), repeats)
+        arguments["want_probabilities"] = True
+        report("  with probabilities", best(lambda seed, g=arguments: draw.sample_nodes(seed=seed, **g), repeats), draws)  # type: ignore[misc]
+    seconds = best(lambda seed: draw.sample_nodes(base_version, seed=seed, uniform=False, **(common | {"count": 1000})), repeats)
     report(f"  by weight, {1000:,} draws a call", seconds, 1000)
     p = weights / weights.sum(dtype=np.float64)
-    few = min(draws, 100_000)
-    report("  numpy rng.choice(p=...)", best(lambda seed: np.random.default_rng(seed).choice(rows, few, p=p), 2), few)
+    numpy_draws = min(draws, 100_000)
+    report("  numpy rng.choice(p=...)", best(lambda seed: np.random.default_rng(seed).choice(rows, numpy_draws, p=p), 2), numpy_draws)
 
 
 def rmat(scale: int, degree: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -103,31 +103,31 @@ def rmat(scale: int, degree: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     return shuffle[src], shuffle[dst]
 
 
-def of_neighbors(scale: int, degree: int, parts: int, seeds: int, repeats: int) -> None:
+def report_neighbor_draws(scale: int, degree: int, parts: int, seeds: int, repeats: int) -> None:
     src, dst = rmat(scale, degree)
     rng = np.random.default_rng(2)
     edge_type = EdgeType(src_type="n", relation="e", dst_type="n", weighted=True, tables=TABLES)
     schema = Schema(node_types=(NodeType(name="n"),), edge_types=(edge_type,), parts=parts)
     weights = rng.random(src.size).astype(np.float32) + np.float32(0.01)
-    edges = Edges(src=src, dst=dst, weights=weights, named={NAMED: np.sqrt(weights)})
+    edges = Edges(src=src, dst=dst, weights=weights, extra_weights={WEIGHT_NAME: np.sqrt(weights)})
     version = version_of(schema, {"n": Nodes(ids=np.arange(1 << scale, dtype=np.int64))}, {"n:e:n": edges})
-    laws = (("by weight", version, False), ("by a further weight", version.weighed(NAMED, draw.EDGE, [0]), False), ("uniform", version, True))
+    distributions = (("by weight", version, False), ("by a further weight", version.with_weights(WEIGHT_NAME, draw.EDGE, [0]), False), ("uniform", version, True))
     print(f"RMAT: {1 << scale:,} nodes, {src.size:,} edges, {parts} parts; {seeds:,} seeds that have neighbors")
     ids = rng.choice(src, seeds)  # by degree, as a second hop would be
     shuffled = rng.permutation(np.unique(src))[:seeds]
-    asked: dict[str, Any] = {"edge_types": [0], "node_type": 0, "direction": 1, "hop": 0, "want_weights": False, "want_edge_ids": False}
-    for where, nodes in (("nodes alike", shuffled), ("nodes by degree", ids)):
+    common: dict[str, Any] = {"edge_types": [0], "node_type": 0, "direction": 1, "hop": 0, "want_weights": False, "want_edge_ids": False}
+    for node_choice, nodes in (("nodes alike", shuffled), ("nodes by degree", ids)):
         positions = np.arange(nodes.size)
         for replace in (True, False):
-            for law, by, uniform in laws:
-                given = asked | {"version": by, "ids": nodes, "positions": positions, "count": 10, "replace": replace, "uniform": uniform}
+            for distribution, weighted_version, uniform in distributions:
+                arguments = common | {"version": weighted_version, "ids": nodes, "positions": positions, "count": 10, "replace": replace, "uniform": uniform}
 
-                def run(seed: int, given: dict[str, Any] = given) -> Any:
-                    return draw.neighbors(seed=seed, **given)
+                def run(seed: int, given: dict[str, Any] = arguments) -> Any:
+                    return draw.sample_neighbors(seed=seed, **given)
 
-                how = f"{law}, {'with' if replace else 'without'} replacement"
-                report(f"draw.neighbors x 10 {how}, {where}", best(run, repeats), nodes.size * 10)
-                given["want_probabilities"] = True
+                label = f"{distribution}, {'with' if replace else 'without'} replacement"
+                report(f"draw.neighbors x 10 {label}, {node_choice}", best(run, repeats), nodes.size * 10)
+                arguments["want_probabilities"] = True
                 report("  with probabilities", best(run, repeats), nodes.size * 10)
 
 
@@ -146,11 +146,11 @@ def main() -> None:
     if options.processor_time:
         global clock
         clock = time.process_time
-    memory(options.memory_mib, options.repeats)
+    report_memory(options.memory_mib, options.repeats)
     for rows in options.rows:
-        globally(rows, options.parts, options.draws, options.repeats)
+        report_global_draws(rows, options.parts, options.draws, options.repeats)
     if options.rmat:
-        of_neighbors(options.rmat, options.degree, options.parts, options.seeds, options.repeats)
+        report_neighbor_draws(options.rmat, options.degree, options.parts, options.seeds, options.repeats)
 
 
 if __name__ == "__main__":

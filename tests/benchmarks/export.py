@@ -55,13 +55,13 @@ def write(folder: Path, nodes: int, edges: int, width: int, *, seed: int = 1) ->
     np.save(folder / "nodes.npy", np.array(nodes))
     features = np.lib.format.open_memmap(folder / "feat.npy", "w+", np.float32, (nodes, width))
     generator = np.random.default_rng(seed)
-    for at in range(0, nodes, 1 << 18):
-        features[at : at + (1 << 18)] = generator.standard_normal(features[at : at + (1 << 18)].shape, np.float32)
+    for start in range(0, nodes, 1 << 18):
+        features[start : start + (1 << 18)] = generator.standard_normal(features[start : start + (1 << 18)].shape, np.float32)
     features.flush()
 
 
 @dataclass(frozen=True)
-class Mapped:
+class MappedGraph:
     """The graph in mapped files, as a space of one part."""
 
     folder: Path
@@ -72,23 +72,23 @@ class Mapped:
         return np.load(self.folder / f"{name}.npy", mmap_mode="r")
 
     def scan_nodes(self, ntype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[NodeBatch]:
-        total, wanted = len(self._map("feat")), list(names)
-        for at in range(0, total, rows):
-            ids = np.arange(at, min(total, at + rows))
-            features = {name: np.array(self._map(name)[at : at + rows]) for name in wanted}
+        total, column_names = len(self._map("feat")), list(names)
+        for start in range(0, total, rows):
+            ids = np.arange(start, min(total, start + rows))
+            features = {name: np.array(self._map(name)[start : start + rows]) for name in column_names}
             yield NodeBatch(part=0, ids=ids, weights=np.ones(len(ids), np.float32), features=features, version=1)
 
     def scan_edges(self, etype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[EdgeBatch]:
-        for at in range(0, len(self._map("src")), rows):
-            src, dst = (np.array(self._map(name)[at : at + rows]) for name in ("src", "dst"))
-            yield EdgeBatch(part=0, src=src, dst=dst, edge_ids=np.arange(at, at + len(src)), weights=np.ones(len(src), np.float32), version=1)
+        for start in range(0, len(self._map("src")), rows):
+            src, dst = (np.array(self._map(name)[start : start + rows]) for name in ("src", "dst"))
+            yield EdgeBatch(part=0, src=src, dst=dst, edge_ids=np.arange(start, start + len(src)), weights=np.ones(len(src), np.float32), version=1)
 
 
-def publish(folder: Path, client: asterism.Client, given: Schema) -> asterism.Graph:
+def publish(folder: Path, client: asterism.Client, graph_schema: Schema) -> asterism.Graph:
     """The same graph through a service."""
-    client.create_space("graph", given)
+    client.create_space("graph", graph_schema)
     load = client.begin_load("graph", source="benchmark")
-    mapped = Mapped(folder, given)
+    mapped = MappedGraph(folder, graph_schema)
     index = 0
     for nodes in mapped.scan_nodes("_N", ["feat"]):
         load.write_nodes(index, "_N", nodes.ids, None, nodes.features)
@@ -102,69 +102,69 @@ def publish(folder: Path, client: asterism.Client, given: Schema) -> asterism.Gr
     return graph
 
 
-def resident(field: str) -> int:
+def resident_bytes(field: str) -> int:
     """Bytes of this process's memory: VmRSS now, VmHWM at its peak."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))
 
 
-class Peak:
+class PeakMemory:
     """The most memory that this process and all below it were seen to hold at once, looked at a hundred times a second."""
 
     def __init__(self) -> None:
         Path("/proc/self/clear_refs").write_text("5")  # this process's own peak counts from here
-        self._seen, self._over = 0, threading.Event()
+        self._max_seen, self._stopped = 0, threading.Event()
         self._watcher = threading.Thread(target=self._watch)
 
-    def __enter__(self) -> Peak:
+    def __enter__(self) -> PeakMemory:
         self._watcher.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._over.set()
+        self._stopped.set()
         self._watcher.join()
 
     @property
     def bytes(self) -> int:
         """The peak; for this process alone nothing is missed."""
-        return max(self._seen, resident("VmHWM"))
+        return max(self._max_seen, resident_bytes("VmHWM"))
 
     def _watch(self) -> None:
-        own = psutil.Process()
-        while not self._over.wait(0.01):
+        this_process = psutil.Process()
+        while not self._stopped.wait(0.01):
             total = 0
-            for process in (own, *own.children(recursive=True)):
+            for process in (this_process, *this_process.children(recursive=True)):
                 with contextlib.suppress(psutil.Error):
                     total += process.memory_info().rss
-            self._seen = max(self._seen, total)
+            self._max_seen = max(self._max_seen, total)
 
 
 def measure(folder: Path, out: Path, parts: int, assign: str, width: int, service: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         # Compiled and imported before the clock starts, as DGL is.
         write(tiny := Path(scratch) / "tiny", 100, 500, 2)
-        whole, coarsening.FEW_NODES = coarsening.FEW_NODES, 50
-        export.dgl(Mapped(tiny, schema(2, 1)), tiny / "out", parts=2, assign=assign)
-        coarsening.FEW_NODES = whole
+        default_few_nodes, coarsening.COARSE_NODES = coarsening.COARSE_NODES, 50
+        export.dgl(MappedGraph(tiny, schema(2, 1)), tiny / "out", parts=2, assign=assign)
+        coarsening.COARSE_NODES = default_few_nodes
         client = asterism.open(Path(scratch) / "service") if service else None
-        graph: Any = publish(folder, client, schema(width, 8)) if client else Mapped(folder, schema(width, 1))
-        before, began, used = resident("VmRSS"), time.perf_counter(), time.process_time()
-        with Peak() as peak:
+        graph: Any = publish(folder, client, schema(width, 8)) if client else MappedGraph(folder, schema(width, 1))
+        resident_before, started, cpu_started = resident_bytes("VmRSS"), time.perf_counter(), time.process_time()
+        with PeakMemory() as peak:
             report = export.dgl(graph, out, parts=parts, assign=assign)
-        found = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - used, "peak": peak.bytes, "before": before}
+        result = {"seconds": time.perf_counter() - started, "cpu": time.process_time() - cpu_started, "peak": peak.bytes, "before": resident_before}
         if client:
             client.close()
-    return found | {"cut": report.edge_cut}
+    return result | {"cut": report.edge_cut}
 
 
-def ours(folder: Path, out: Path, parts: int, assign: str, width: int, service: bool, prefix: tuple[str, ...] = ()) -> dict[str, Any]:
-    told = json.dumps([str(folder), str(out), parts, assign, width, service])
-    command = [*prefix, sys.executable, "-m", "tests.benchmarks.export", "--child", told]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+def run_asterism(folder: Path, out: Path, parts: int, assign: str, width: int, service: bool, prefix: tuple[str, ...] = ()) -> dict[str, Any]:
+    child_arguments = json.dumps([str(folder), str(out), parts, assign, width, service])
+    command = [*prefix, sys.executable, "-m", "tests.benchmarks.export", "--child", child_arguments]
+    completed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    return dict(json.loads(completed.stdout.splitlines()[-1]))
 
 
-def large(folder: Path, parts: int, assign: list[str]) -> None:
+def report_large(folder: Path, parts: int, assign: list[str]) -> None:
     """A graph that is larger than the memory it is given."""
     nodes, edges, width, limit = 4_000_000, 64_000_000, 16, 2 << 30
     write(folder, nodes, edges, width)
@@ -172,37 +172,37 @@ def large(folder: Path, parts: int, assign: list[str]) -> None:
     for method in assign:
         try:
             with memory_group(limit) as prefix:
-                found = ours(folder, folder / method, parts, method, width, False, prefix)
+                result = run_asterism(folder, folder / method, parts, method, width, False, prefix)
         except OSError as error:
             print(f"no control group can be made here ({error}); without one:")
-            found = ours(folder, folder / method, parts, method, width, False)
-        show(f"asterism from arrays, {method}", found, None)
+            result = run_asterism(folder, folder / method, parts, method, width, False)
+        show(f"asterism from arrays, {method}", result, None)
 
 
-def cuts(folder: Path, parts: int) -> None:
+def report_cuts(folder: Path, parts: int) -> None:
     """Edges between parts, by METIS here and in DGL."""
-    nodes, edges, found = 100_000, 1_000_000, []
+    nodes, edges, edge_cuts = 100_000, 1_000_000, []
     for seed in range(5):
         write(folder / f"{seed}", nodes, edges, 1, seed=seed)
-        found.append(export.dgl(Mapped(folder / f"{seed}", schema(1, 1)), folder / f"{seed}/out", parts=parts, assign="metis").edge_cut)
+        edge_cuts.append(export.dgl(MappedGraph(folder / f"{seed}", schema(1, 1)), folder / f"{seed}/out", parts=parts, assign="metis").edge_cut)
     print(f"{nodes:,} nodes, {edges:,} edges, {parts} parts; edges that METIS cuts of five graphs")
-    print(f"{'asterism':28} {found}   mean {np.mean(found):,.0f}", flush=True)
+    print(f"{'asterism':28} {edge_cuts}   mean {np.mean(edge_cuts):,.0f}", flush=True)
     if DGL_PYTHON.exists():
         text = run(DGL_PYTHON, SCRIPTS / "metis_cut.py", parts, *(folder / f"{seed}" for seed in range(5)), home=folder, timeout_s=3600)
-        other = json.loads(text.splitlines()[-1])
-        print(f"{'DGL':28} {other}   mean {np.mean(other):,.0f}   asterism's / DGL's {np.mean(found) / np.mean(other):.4f}")
+        dgl_cuts = json.loads(text.splitlines()[-1])
+        print(f"{'DGL':28} {dgl_cuts}   mean {np.mean(dgl_cuts):,.0f}   asterism's / DGL's {np.mean(edge_cuts) / np.mean(dgl_cuts):.4f}")
 
 
-def theirs(folder: Path, out: Path, parts: int, assign: str) -> dict[str, Any]:
-    text = run(DGL_PYTHON, SCRIPTS / "partition_graph.py", folder, out, parts, assign, home=folder, timeout_s=3600, more={"DGL_DIST_DEBUG": "0"})
+def run_dgl(folder: Path, out: Path, parts: int, assign: str) -> dict[str, Any]:
+    text = run(DGL_PYTHON, SCRIPTS / "partition_graph.py", folder, out, parts, assign, home=folder, timeout_s=3600, extra_environment={"DGL_DIST_DEBUG": "0"})
     return dict(json.loads(text.splitlines()[-1]))
 
 
-def show(name: str, found: dict[str, Any], reference: dict[str, Any] | None) -> None:
-    line = f"{name:28} {found['seconds']:8.2f} s   peak {found['peak'] / 2**30:5.2f} GiB   before {found['before'] / 2**30:5.2f} GiB"
-    if reference is not None and reference is not found:
-        line += f"   time x {reference['seconds'] / found['seconds']:.2f}   peak x {reference['peak'] / found['peak']:.2f}"
-    print(line + (f"   cut {found['cut']:,}" if "cut" in found else ""), flush=True)
+def show(name: str, result: dict[str, Any], reference: dict[str, Any] | None) -> None:
+    line = f"{name:28} {result['seconds']:8.2f} s   peak {result['peak'] / 2**30:5.2f} GiB   before {result['before'] / 2**30:5.2f} GiB"
+    if reference is not None and reference is not result:
+        line += f"   time x {reference['seconds'] / result['seconds']:.2f}   peak x {reference['peak'] / result['peak']:.2f}"
+    print(line + (f"   cut {result['cut']:,}" if "cut" in result else ""), flush=True)
 
 
 def main() -> None:
@@ -214,30 +214,30 @@ def main() -> None:
     parser.add_argument("--large", action="store_true", help="a graph that is larger than the memory it is given")
     parser.add_argument("--service", action="store_true", help="export from a service as well")
     parser.add_argument("--child", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.child:
-        folder, out, *rest = json.loads(given.child)
+    options = parser.parse_args()
+    if options.child:
+        folder, out, *rest = json.loads(options.child)
         print(json.dumps(measure(Path(folder), Path(out), *rest)))
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if given.cut or given.large:
-            if given.cut:
-                cuts(folder, given.parts)
-            if given.large:
-                large(folder, given.parts, given.assign or ["random", "fennel"])
+        if options.cut or options.large:
+            if options.cut:
+                report_cuts(folder, options.parts)
+            if options.large:
+                report_large(folder, options.parts, options.assign or ["random", "fennel"])
             return
-        write(folder, given.nodes, given.edges, given.width)
-        print(f"{given.nodes:,} nodes x {given.width} float32, {given.edges:,} edges, {given.parts} parts")
-        for assign in given.assign or ["random", "metis"]:
+        write(folder, options.nodes, options.edges, options.width)
+        print(f"{options.nodes:,} nodes x {options.width} float32, {options.edges:,} edges, {options.parts} parts")
+        for assign in options.assign or ["random", "metis"]:
             # DGL has no streaming partitioner: its random one stands beside ours.
             method = assign if assign in ("random", "metis") else "random"
-            reference = theirs(folder, folder / f"dgl-{assign}", given.parts, method) if DGL_PYTHON.exists() else None
+            reference = run_dgl(folder, folder / f"dgl-{assign}", options.parts, method) if DGL_PYTHON.exists() else None
             if reference is not None:
                 show(f"DGL partition_graph, {method}", reference, None)
-            for source in ("arrays", "service") if given.service else ("arrays",):
+            for source in ("arrays", "service") if options.service else ("arrays",):
                 out = folder / f"{source}-{assign}"
-                show(f"asterism from {source}, {assign}", ours(folder, out, given.parts, assign, given.width, source == "service"), reference)
+                show(f"asterism from {source}, {assign}", run_asterism(folder, out, options.parts, assign, options.width, source == "service"), reference)
         if not DGL_PYTHON.exists():
             print("no environment with real DGL to compare with; `make dgl-env` makes it")
 

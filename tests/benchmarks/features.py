@@ -15,20 +15,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from tests.benchmarks.serving import SPACE, WIDTH, Processes, Sizes, arguments, graphs, timed
+from tests.benchmarks.serving import SPACE, WIDTH, Processes, Sizes, parse_arguments, graphs, time_calls
 
 from asterism.graph import Graph
 from asterism_proto.arrays import Frame
 from asterism_proto.methods import STORE
 from asterism_proto.v1 import storaged_pb2 as store
 from daemonkit.channels import RemoteTransport
-from daemonkit.streams import StreamTransport
+from daemonkit.streams import TcpTransport
 from graphkit.split import part_of
 
-ASKED = 100_000
+REQUESTED_ROWS = 100_000
 
 
-def direct(graph: Graph, rows: int) -> tuple[StreamTransport, Callable[[int], object]]:
+def direct_reader(graph: Graph, rows: int) -> tuple[TcpTransport, Callable[[int], object]]:
     """A connection to the storaged of part 0, and what asks it for as many of its rows as are asked of all."""
     client = graph.client
     graph.node_features(np.arange(len(client.hosts())), ["x"])  # once that is answered, the version is open
@@ -37,44 +37,44 @@ def direct(graph: Graph, rows: int) -> tuple[StreamTransport, Callable[[int], ob
     address = next(host.address for host in client.hosts() if host.uuid == uuid)
     ids = np.arange(rows, dtype=np.int64)
     hosts = np.array([hosts[0] == uuid for hosts in space.hosts])
-    own = np.random.default_rng(1).choice(ids[hosts[part_of(ids, len(hosts), space.schema.placement)]], (8, ASKED))
-    transport = StreamTransport(address, RemoteTransport(address))
-    at = store.At(space_id=space.space_id, version=version.version, digest=version.digest)
-    head = store.ReadNodeFeaturesRequest(at=at, type_id=space.schema.node_type_id("row"), names=["x"])
-    return transport, lambda i: transport.call(STORE["read_node_features"], Frame(head, {"ids": own[i % 8]}), 60.0)
+    part_ids = np.random.default_rng(1).choice(ids[hosts[part_of(ids, len(hosts), space.schema.placement)]], (8, REQUESTED_ROWS))
+    transport = TcpTransport(address, RemoteTransport(address))
+    version_ref = store.At(space_id=space.space_id, version=version.version, digest=version.digest)
+    head = store.ReadNodeFeaturesRequest(at=version_ref, type_id=space.schema.node_type_id("row"), names=["x"])
+    return transport, lambda i: transport.call(STORE["read_node_features"], Frame(head, {"ids": part_ids[i % 8]}), 60.0)
 
 
 def main() -> None:
     """Print the table."""
-    args = arguments(__doc__, ("embedded", "direct", "graphd", "storageds"))
+    args = parse_arguments(__doc__, ("embedded", "direct", "graphd", "storageds"))
     sizes = Sizes(args.nodes, args.edges, args.parts, args.rows)
-    ids = np.random.default_rng(0).integers(0, args.rows, (8, 4 * ASKED))
-    with tempfile.TemporaryDirectory() as temporary, graphs(sizes, args.folder or Path(temporary), args.storageds) as (near, far, cluster):
+    ids = np.random.default_rng(0).integers(0, args.rows, (8, 4 * REQUESTED_ROWS))
+    with tempfile.TemporaryDirectory() as temporary, graphs(sizes, args.folder or Path(temporary), args.storageds) as (embedded, remote, cluster):
         print(f"of {args.rows:,} rows of {WIDTH} float32, {args.storageds} storageds; load {os.getloadavg()[0]:.1f}")
 
         def show(name: str, call: Callable[[int], object], processes: Processes, count: int, flight: int = 1) -> None:
-            found = timed(call, args.rounds, processes, flight)
+            timing = time_calls(call, args.rounds, processes, flight)
             size = count * WIDTH * 4
-            whole, each = size * args.rounds / found.seconds / 1e9, size / np.median(found.ms) / 1e6
-            print(f"  {name:<44} {whole:6.2f} GB/s on the whole, {each:6.2f} a call  {found}", flush=True)
+            total_rate, call_rate = size * args.rounds / timing.seconds / 1e9, size / np.median(timing.ms) / 1e6
+            print(f"  {name:<44} {total_rate:6.2f} GB/s on the whole, {call_rate:6.2f} a call  {timing}", flush=True)
 
-        def of(graph: Graph, count: int) -> Callable[[int], object]:
+        def read_rows(graph: Graph, count: int) -> Callable[[int], object]:
             return lambda i: graph.node_features(ids[i % 8, :count], ["x"])
 
-        if "embedded" in args.only and near is not None:
-            show(f"{ASKED:,} embedded", of(near, ASKED), Processes.of(None), ASKED)
+        if "embedded" in args.only and embedded is not None:
+            show(f"{REQUESTED_ROWS:,} embedded", read_rows(embedded, REQUESTED_ROWS), Processes.of(None), REQUESTED_ROWS)
         if "direct" in args.only:
-            transport, call = direct(far, args.rows)
-            show(f"{ASKED:,} of one storaged", call, Processes.of(cluster), ASKED)
+            transport, call = direct_reader(remote, args.rows)
+            show(f"{REQUESTED_ROWS:,} of one storaged", call, Processes.of(cluster), REQUESTED_ROWS)
             transport.close()
         if "graphd" in args.only:
-            for count in (1000, 10_000, ASKED):
-                show(f"{count:,} through graphd", of(far, count), Processes.of(cluster), count)
-            show(f"{ASKED:,} through graphd, 2 in flight", of(far, ASKED), Processes.of(cluster), ASKED, 2)
+            for count in (1000, 10_000, REQUESTED_ROWS):
+                show(f"{count:,} through graphd", read_rows(remote, count), Processes.of(cluster), count)
+            show(f"{REQUESTED_ROWS:,} through graphd, 2 in flight", read_rows(remote, REQUESTED_ROWS), Processes.of(cluster), REQUESTED_ROWS, 2)
         if "storageds" in args.only:
-            own = cluster.client(timeout_s=600, direct=True).graph(SPACE)
-            for count in (1000, 10_000, ASKED):
-                show(f"{count:,} of storageds, by the client", of(own, count), Processes.of(cluster), count)
+            direct_graph = cluster.client(timeout_s=600, direct=True).graph(SPACE)
+            for count in (1000, 10_000, REQUESTED_ROWS):
+                show(f"{count:,} of storageds, by the client", read_rows(direct_graph, count), Processes.of(cluster), count)
 
 
 if __name__ == "__main__":

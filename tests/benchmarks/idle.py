@@ -19,11 +19,11 @@ def main() -> None:
     args = parser.parse_args()
     with LocalCluster(1, 1, fast=False, cold=True) as cluster:
         with cluster.client() as client:
-            bodies.built_and_counted(client, "shop")
+            bodies.assert_build_published(client, "shop")
         pids = {name: daemon.pid for name, daemon in cluster.daemons.items()}
         for _ in range(args.windows):
-            shares = wakes.shares(pids, args.seconds)
-            rates = wakes.rates(pids, args.seconds)
+            shares = wakes.core_shares(pids, args.seconds)
+            rates = wakes.wake_rates(pids, args.seconds)
             for name, share in shares.items():
                 print(f"{name:12} {100 * share:6.3f} % of a core   {sum(rates[name].values()):6.1f} wakes/s")
 

@@ -23,7 +23,7 @@ STRIDE = 7_919_993
 """Between sparse ids."""
 
 
-def kept(client: asterism.Client, name: str, rows: int, parts: int, stride: int) -> Graph:
+def open_or_create(client: asterism.Client, name: str, rows: int, parts: int, stride: int) -> Graph:
     """The graph of a space that is there, or one with that many weighted nodes, loaded and built."""
     if name in [space.name for space in client.spaces()]:
         return client.graph(name)
@@ -48,21 +48,21 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True, help="where the graphs are made, and taken from the next time")
     args = parser.parse_args()
     with asterism.open(args.folder, timeout_s=600) as client:
-        graphs = {name: kept(client, f"{name}{args.rows}", args.rows, args.parts, stride) for name, stride in (("dense", 1), ("sparse", STRIDE))}
+        graphs = {name: open_or_create(client, f"{name}{args.rows}", args.rows, args.parts, stride) for name, stride in (("dense", 1), ("sparse", STRIDE))}
         print(f"{args.rows:,} rows in {args.parts} parts, {args.draws:,} draws a call; load {os.getloadavg()[0]:.1f}")
         for name, graph in graphs.items():
-            for how, weighted in (("by weight", True), ("uniformly", False)):
+            for distribution, weighted in (("by weight", True), ("uniformly", False)):
                 wall, cores = [], []
                 for seed in range(args.repeats + 1):  # the first brings the image in from disk
-                    began, used = time.perf_counter(), time.process_time()
+                    started, cpu_started = time.perf_counter(), time.process_time()
                     graph.sample_nodes(args.draws, "n", weighted=weighted, seed=seed)
-                    wall.append(time.perf_counter() - began)
-                    cores.append(time.process_time() - used)
+                    wall.append(time.perf_counter() - started)
+                    cores.append(time.process_time() - cpu_started)
                 ns = 1e9 / args.draws
-                shown = (
+                columns = (
                     f"{np.median(wall[1:]) * ns:7.1f} ns median {min(wall[1:]) * ns:7.1f} fastest   {np.median(cores[1:]) * ns:7.1f} core ns median"
                 )
-                print(f"  {name} ids, {how:<12}{shown}", flush=True)
+                print(f"  {name} ids, {distribution:<12}{columns}", flush=True)
 
 
 if __name__ == "__main__":

@@ -45,21 +45,21 @@ edges:
 def write(folder: Path, kind: str, nodes: int, edges: int, parts: int) -> Path:
     """A weighted graph in files of one kind, and its schema file."""
     names: dict[str, list[str]] = {"e": [], "w": []}
-    for number, start in enumerate(range(0, edges, FILE_ROWS)):
+    for index, start in enumerate(range(0, edges, FILE_ROWS)):
         count = min(FILE_ROWS, edges - start)
         src, dst = rmat(1, 0, start, count, sources=nodes, targets=nodes)
-        weight = np.random.default_rng((1, number)).lognormal(size=count).astype(np.float32)
+        weight = np.random.default_rng((1, index)).lognormal(size=count).astype(np.float32)
         if kind == "npy":
-            np.save(folder / f"e-{number}.npy", np.stack((src, dst), axis=1))
-            np.save(folder / f"w-{number}.npy", weight)
+            np.save(folder / f"e-{index}.npy", np.stack((src, dst), axis=1))
+            np.save(folder / f"w-{index}.npy", weight)
         else:
             table = pa.table({"src": src, "dst": dst, "w": weight})
             if kind == "csv":
-                csv.write_csv(table, folder / f"e-{number}.csv")
+                csv.write_csv(table, folder / f"e-{index}.csv")
             else:
-                parquet.write_table(table, folder / f"e-{number}.parquet")
+                parquet.write_table(table, folder / f"e-{index}.parquet")
         for name in names:
-            names[name].append(f"{name}-{number}.{kind}")
+            names[name].append(f"{name}-{index}.{kind}")
     npy = kind == "npy"
     text = SCHEMA.format(
         parts=parts, nodes=nodes, files=json.dumps(names if npy else names["e"]), src="'e[0]'" if npy else "src", dst="'e[1]'" if npy else "dst"
@@ -70,32 +70,32 @@ def write(folder: Path, kind: str, nodes: int, edges: int, parts: int) -> Path:
 
 
 @contextmanager
-def timed(found: dict[str, Any], name: str) -> Iterator[None]:
-    wall, used = time.perf_counter(), time.process_time()
+def timed(result: dict[str, Any], name: str) -> Iterator[None]:
+    wall, cpu_started = time.perf_counter(), time.process_time()
     yield
-    found[f"{name}_s"] = time.perf_counter() - wall
-    found[f"{name}_cpu_s"] = time.process_time() - used
+    result[f"{name}_s"] = time.perf_counter() - wall
+    result[f"{name}_cpu_s"] = time.process_time() - cpu_started
 
 
 def measure(source: Path, read_only: bool) -> dict[str, Any]:
     """Seconds of reading and of loading, and the peak of resident memory in MiB."""
-    found: dict[str, Any] = {}
-    opened = open_source(source)
-    with timed(found, "read"):
-        found["rows"] = sum(len(chunk) for chunk in opened.node_chunks())
-        found["edges"] = 0
-        for chunk in opened.edge_chunks():
-            found["edges"] += len(chunk)
+    result: dict[str, Any] = {}
+    graph_source = open_source(source)
+    with timed(result, "read"):
+        result["rows"] = sum(len(chunk) for chunk in graph_source.node_chunks())
+        result["edges"] = 0
+        for chunk in graph_source.edge_chunks():
+            result["edges"] += len(chunk)
             assert chunk.weights is not None
             assert int(chunk.src[-1]) >= 0
     if not read_only:
         with tempfile.TemporaryDirectory(prefix="asterism-load-") as folder, asterism.open(folder) as client:
-            client.create_space("bench", opened.schema)
+            client.create_space("bench", graph_source.schema)
             time.sleep(2)
-            with timed(found, "load"):
+            with timed(result, "load"):
                 ingest.load(client, "bench", source)
-    found["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return found
+    result["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return result
 
 
 def main() -> None:
@@ -118,9 +118,9 @@ def main() -> None:
             source = write(Path(folder), kind, options.nodes, options.edges, options.parts)
             size = sum(path.stat().st_size for path in Path(folder).iterdir()) / 2**20
             command = [sys.executable, "-m", "tests.benchmarks.load", "--source", str(source), *(["--read-only"] if options.read_only else [])]
-            found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
-        rate = {name: found["edges"] / found[name] / 1e6 if name in found else float("nan") for name in ("read_s", "load_s", "load_cpu_s")}
-        print(f"{kind:8} {size:7.0f} {rate['read_s']:9.2f} {rate['load_s']:9.2f} {rate['load_cpu_s']:9.2f} {found['peak_mib']:9.0f}")
+            result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+        rate = {name: result["edges"] / result[name] / 1e6 if name in result else float("nan") for name in ("read_s", "load_s", "load_cpu_s")}
+        print(f"{kind:8} {size:7.0f} {rate['read_s']:9.2f} {rate['load_s']:9.2f} {rate['load_cpu_s']:9.2f} {result['peak_mib']:9.0f}")
 
 
 if __name__ == "__main__":

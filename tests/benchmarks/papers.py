@@ -36,7 +36,7 @@ RIVALS: dict[str, tuple[Path, str, tuple[str, ...]]] = {
     "scipy": (Path(sys.executable), "scipy", ()),
 }
 """The Python of each, the program, and what it is told besides."""
-APART = 128
+SPACING = 128
 """Of `regular` graphs, between nodes that have edges."""
 
 
@@ -47,23 +47,23 @@ def write(folder: Path, args: argparse.Namespace) -> None:
     np.save(folder / "node_times.npy", generator.integers(0, 1 << 30, args.nodes))
     members = [np.sort(generator.choice(args.nodes, args.members, replace=False)) for _ in range(8)]
     np.save(folder / "members.npy", np.stack(members))
-    told = {name: getattr(args, name) for name in ("shadow", "walks", "traversals", "neighbors", "members", "clusters", "budget", "roots", "length")}
-    told |= {"starts": args.ranked, "top": args.top, "alpha": 0.15, "epsilon": args.epsilon}
-    (folder / "papers.json").write_text(json.dumps(told))
+    parameters = {name: getattr(args, name) for name in ("shadow", "walks", "traversals", "neighbors", "members", "clusters", "budget", "roots", "length")}
+    parameters |= {"starts": args.ranked, "top": args.top, "alpha": 0.15, "epsilon": args.epsilon}
+    (folder / "papers.json").write_text(json.dumps(parameters))
 
 
-def calls(graph: Graph, batch: int, fanout: int, apart: int = 1) -> dict[str, Any]:
-    """Each sampler for so many seeds, every ``apart``-th node being one, with so many neighbors or walks of each."""
-    nodes = np.random.default_rng(3).integers(0, (1 << 16) // apart, batch) * apart
+def calls(graph: Graph, batch: int, fanout: int, spacing: int = 1) -> dict[str, Any]:
+    """Each sampler for so many seeds, every ``spacing``-th node being one, with so many neighbors or walks of each."""
+    nodes = np.random.default_rng(3).integers(0, (1 << 16) // spacing, batch) * spacing
     seeds: dict[int, Any] = {seed: np.roll(nodes, seed) for seed in range(8)}
-    walked = saint.RandomWalkSampler(graph, "to", batch, fanout)
+    walk_sampler = saint.RandomWalkSampler(graph, "to", batch, fanout)
     return {
         "LABOR-0 by weight": lambda seed: graph.sample_labor(seeds[seed % 8], [fanout], "to", seed=seed),
         "LABOR-1 by weight": lambda seed: graph.sample_labor(seeds[seed % 8], [fanout], "to", importance=1, seed=seed),
         "PinSAGE": lambda seed: graph.sample_pinsage(seeds[seed % 8], ["to"], 3, walks=fanout, weighted=False, seed=seed),
         "ShaDow": lambda seed: graph.sample_ego_subgraphs(seeds[seed % 8], [fanout], "to", seed=seed),
         "induced subgraph": lambda seed: graph.induced_subgraph(np.unique(seeds[seed % 8]), "to"),
-        "SAINT by walks": walked.batch,
+        "SAINT by walks": walk_sampler.batch,
         "PageRank": lambda seed: graph.personalized_pagerank(seeds[seed % 8][: batch // 16], "to", 10, epsilon=1e-3),
     }
 
@@ -72,22 +72,22 @@ def show_costs(args: argparse.Namespace) -> None:
     """How each sampler's cost grows with what it is asked and with the degrees of nodes."""
     with tempfile.TemporaryDirectory() as folder, asterism.open(folder) as client:
         graph = fill(client, "costs", nodes=args.nodes, edges=args.edges, parts=8)
-        for what in calls(graph, 64, 1):
-            rows: list[Row] = [(batch, best_s(calls(graph, batch, 10)[what]), 0.0) for batch in (64, 256, 1024, 4096)]
-            report(f"{what} of 10 neighbors, walks or steps", "batch size", rows)
-        for what in calls(graph, 64, 1):
-            rows = [(fanout, best_s(calls(graph, 1024, fanout)[what]), 0.0) for fanout in (2, 8, 32)]
-            report(f"{what} of 1024 seeds", "fanout", rows)
-        found: dict[str, list[Row]] = {}
+        for task in calls(graph, 64, 1):
+            rows: list[Row] = [(batch, best_s(calls(graph, batch, 10)[task]), 0.0) for batch in (64, 256, 1024, 4096)]
+            report(f"{task} of 10 neighbors, walks or steps", "batch size", rows)
+        for task in calls(graph, 64, 1):
+            rows = [(fanout, best_s(calls(graph, 1024, fanout)[task]), 0.0) for fanout in (2, 8, 32)]
+            report(f"{task} of 1024 seeds", "fanout", rows)
+        rows_by_task: dict[str, list[Row]] = {}
         for degree in (16, 128, 1024, 8192):
             graph = regular(client, degree)
-            for what, call in calls(graph, 256, 10, APART).items():
-                found.setdefault(what, []).append((degree, best_s(call, 3), 0.0))
-        for what, rows in found.items():
-            report(f"{what} of 256 seeds, 10 neighbors, walks or steps", "degree", rows)
+            for task, call in calls(graph, 256, 10, SPACING).items():
+                rows_by_task.setdefault(task, []).append((degree, best_s(call, 3), 0.0))
+        for task, rows in rows_by_task.items():
+            report(f"{task} of 256 seeds, 10 neighbors, walks or steps", "degree", rows)
 
 
-def regular(client: asterism.Client, degree: int, nodes: int = (1 << 16) // APART) -> Graph:
+def regular(client: asterism.Client, degree: int, nodes: int = (1 << 16) // SPACING) -> Graph:
     """Nodes with that many edges each, one in `APART`, to nodes of the whole range."""
     name = f"regular{degree}"
     client.create_space(name, {**SCHEMA, "parts": 1, "nodes": {"n": {}}})
@@ -95,7 +95,7 @@ def regular(client: asterism.Client, degree: int, nodes: int = (1 << 16) // APAR
     load.write_nodes(0, "n", np.arange(1 << 16))
     generator = np.random.default_rng(degree)
     for chunk, start in enumerate(range(0, nodes, 64)):
-        src = np.repeat(np.arange(start, start + 64) * APART, degree)
+        src = np.repeat(np.arange(start, start + 64) * SPACING, degree)
         load.write_edges(chunk + 1, "to", src, generator.integers(0, 1 << 16, src.size), weights=generator.lognormal(size=src.size), ends_known=True)
     load.commit()
     graph = client.graph(name)
@@ -141,18 +141,18 @@ def main() -> None:
             write(folder, args)
         rivals: list[Rival] = []
         for name in args.only:
-            python, program, more = RIVALS[name]
+            python, program, extra = RIVALS[name]
             if not python.exists():
                 print(f"{name}: no environment; say `make rivals-env`")
                 continue
             try:
-                rivals.append(Rival(python, PROGRAMS / f"papers_of_{program}.py", folder, args.core, *more))
+                rivals.append(Rival(python, PROGRAMS / f"papers_of_{program}.py", folder, args.core, *extra))
             except RuntimeError as error:
                 print(f"{name} is left out: {str(error).strip().splitlines()[-1]}")
         print(f"{args.nodes:,} nodes, {args.edges:,} edges; one thread each, on core {args.core}; load {os.getloadavg()[0]:.1f}")
-        known = list(dict.fromkeys(task for rival in rivals for task in rival.tasks))
-        wanted = [task for task in known if not args.tasks or task.startswith(tuple(args.tasks))]
-        compare(rivals, wanted, args.rounds, args.calls, batches=("",))
+        all_tasks = list(dict.fromkeys(task for rival in rivals for task in rival.tasks))
+        tasks = [task for task in all_tasks if not args.tasks or task.startswith(tuple(args.tasks))]
+        compare(rivals, tasks, args.rounds, args.calls, batches=("",))
         for rival in rivals:
             rival.close()
 

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 from tests.kit.building import Op, blocks_of
-from tests.kit.measured_build import Ran, allocated, run
+from tests.kit.measured_build import BuildMeasurement, allocated_bytes, run
 
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from storaged.store import graph
-from storaged.store.graph import GraphStore
+from storaged.store.graph import BlockStore
 
 MIB = 1 << 20
 CHUNK = 1 << 17
@@ -29,9 +29,9 @@ CHUNK = 1 << 17
 def nodes(ids: np.ndarray, features: int, rng: np.random.Generator) -> Iterator[Op]:
     """Nodes with weights, and with features if there are any."""
     for low in range(0, ids.size, CHUNK):
-        here = ids[low : low + CHUNK]
-        given = {"f:x": rng.random((here.size, features), np.float32)} if features else {}
-        yield Op(kind=graph.NODES, type_id=0, arrays={"ids": here, "weight": rng.random(here.size, np.float32), **given})
+        chunk_ids = ids[low : low + CHUNK]
+        feature_arrays = {"f:x": rng.random((chunk_ids.size, features), np.float32)} if features else {}
+        yield Op(kind=graph.NODES, type_id=0, arrays={"ids": chunk_ids, "weight": rng.random(chunk_ids.size, np.float32), **feature_arrays})
 
 
 def edges(type_id: int, first: int, count: int, ends: int, rng: np.random.Generator) -> Iterator[Op]:
@@ -42,16 +42,16 @@ def edges(type_id: int, first: int, count: int, ends: int, rng: np.random.Genera
         yield Op(kind=graph.OUT_EDGES, type_id=type_id, arrays={**arrays, "weight": rng.random(n, np.float32)})
 
 
-def built(folder: Path, name: str, task: dict[str, object]) -> Ran:
+def run_build(folder: Path, name: str, task: dict[str, object]) -> BuildMeasurement:
     """One build, in a folder of its own."""
     path = folder / f"{name}.json"
     path.write_text(json.dumps({**task, "output": str(folder / name)}))
     return run(path)
 
 
-def took(ran: Ran) -> str:
+def format_seconds(measured: BuildMeasurement) -> str:
     """Seconds, and those of a core."""
-    return f"{ran.seconds:.1f} s ({ran.core_seconds:.1f} of a core)"
+    return f"{measured.seconds:.1f} s ({measured.core_seconds:.1f} of a core)"
 
 
 def main() -> None:
@@ -61,50 +61,50 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=64, help="float32 of each node")
     parser.add_argument("--parts", type=int, default=4)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="on the disk to measure")
-    given = parser.parse_args()
+    options = parser.parse_args()
     schema = Schema(
-        node_types=(NodeType(name="a", weighted=True, features=(Feature(name="x", shape=(given.features,)),) if given.features else ()),),
+        node_types=(NodeType(name="a", weighted=True, features=(Feature(name="x", shape=(options.features,)),) if options.features else ()),),
         edge_types=tuple(EdgeType(src_type="a", relation=name, dst_type="a", weighted=True) for name in ("r", "s")),
-        parts=given.parts,
+        parts=options.parts,
         direction="both",
     )
     rng = np.random.default_rng(1)
-    few = np.arange(0, given.nodes, given.parts)[: given.nodes // 100]
-    more = given.edges // 100
-    everything = chain(nodes(np.arange(given.nodes), given.features, rng), *(edges(t, 0, given.edges, given.nodes, rng) for t in (0, 1)))
+    changed_nodes = np.arange(0, options.nodes, options.parts)[: options.nodes // 100]
+    added_edges = options.edges // 100
+    initial_load = chain(nodes(np.arange(options.nodes), options.features, rng), *(edges(t, 0, options.edges, options.nodes, rng) for t in (0, 1)))
     loads: dict[str, Iterator[Op]] = {
-        "everything": everything,
+        "everything": initial_load,
         "nothing changed": iter(()),
-        f"weights of {few.size:,} nodes of one part": nodes(few, 0, rng),
-        "weights and features of these": nodes(few, given.features, rng),
-        f"{more:,} more edges of one type": edges(1, given.edges, more, given.nodes, rng),
-        f"{few.size:,} nodes of one part deleted": iter([Op(kind=graph.NODE_DELETES, type_id=0, arrays={"ids": few})]),
+        f"weights of {changed_nodes.size:,} nodes of one part": nodes(changed_nodes, 0, rng),
+        "weights and features of these": nodes(changed_nodes, options.features, rng),
+        f"{added_edges:,} more edges of one type": edges(1, options.edges, added_edges, options.nodes, rng),
+        f"{changed_nodes.size:,} nodes of one part deleted": iter([Op(kind=graph.NODE_DELETES, type_id=0, arrays={"ids": changed_nodes})]),
     }
-    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
-        store = GraphStore.open(folder / "graph", schema)
+        store = BlockStore.open(folder / "graph", schema)
         for load_id, ops in enumerate(loads.values(), 1):
             for chunk, op in enumerate(ops):
                 store.write(blocks_of(schema, load_id, chunk, op))
         store.checkpoint(folder / "checkpoint")
         store.close()
-        task = {"space_id": 1, "schema": schema.to_dict(), "parts": list(range(given.parts)), "checkpoint": str(folder / "checkpoint")}
-        first = built(folder, "first", {**task, "cut": 1, "loads": [1]})
-        size = allocated(folder / "first") / MIB
-        print(f"{given.nodes:,} nodes of {given.features} features, 2 x {given.edges:,} edges, {given.parts} parts: {took(first)}, {size:,.0f} MiB")
+        task = {"space_id": 1, "schema": schema.to_dict(), "parts": list(range(options.parts)), "checkpoint": str(folder / "checkpoint")}
+        first = run_build(folder, "first", {**task, "cut": 1, "loads": [1]})
+        size = allocated_bytes(folder / "first") / MIB
+        print(f"{options.nodes:,} nodes of {options.features} features, 2 x {options.edges:,} edges, {options.parts} parts: {format_seconds(first)}, {size:,.0f} MiB")
         print(f"{'':36s} {'from nothing':>24s} {'over it':>24s} {'units linked, made':>20s} {'MiB linked, made':>18s} {'disk':>11s}")
-        for load_id, what in list(enumerate(loads, 1))[1:]:
-            changed = {**task, "cut": load_id, "loads": [1, load_id]}
-            whole = built(folder, f"whole{load_id}", changed)
-            before = allocated(folder)
-            over = built(folder, f"over{load_id}", {**changed, "sources": [str(folder / "first")]})
-            units = over.result["finished"]["made"]["units"]
-            linked, made, bytes_linked, bytes_made = (sum(u[key] for u in units) for key in ("linked", "built", "bytes_linked", "bytes_built"))
-            if over.result["finished"]["images"] != whole.result["finished"]["images"]:
-                raise SystemExit(f"{what}: the images differ")
+        for load_id, label in list(enumerate(loads, 1))[1:]:
+            changed_task = {**task, "cut": load_id, "loads": [1, load_id]}
+            from_scratch = run_build(folder, f"whole{load_id}", changed_task)
+            disk_before = allocated_bytes(folder)
+            incremental = run_build(folder, f"over{load_id}", {**changed_task, "sources": [str(folder / "first")]})
+            units = incremental.result["finished"]["made"]["units"]
+            linked, built_units, bytes_linked, bytes_made = (sum(u[key] for u in units) for key in ("linked", "built", "bytes_linked", "bytes_built"))
+            if incremental.result["finished"]["images"] != from_scratch.result["finished"]["images"]:
+                raise SystemExit(f"{label}: the images differ")
             print(
-                f"{what:36s} {took(whole):>24s} {took(over):>24s} {linked:13,} {made:6,} {bytes_linked / MIB:11,.0f} {bytes_made / MIB:6,.0f}"
-                f" {(allocated(folder) - before) / MIB:+7,.0f} MiB",
+                f"{label:36s} {format_seconds(from_scratch):>24s} {format_seconds(incremental):>24s} {linked:13,} {built_units:6,} {bytes_linked / MIB:11,.0f} {bytes_made / MIB:6,.0f}"
+                f" {(allocated_bytes(folder) - disk_before) / MIB:+7,.0f} MiB",
                 flush=True,
             )
             shutil.rmtree(folder / f"whole{load_id}")

@@ -40,8 +40,8 @@ PYTHONS = {
 }
 CLUSTERS = ("grpc", "direct")
 """Those that have all cores."""
-ONE = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-BATCH = "subgraph"
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+BATCH_PREFIX = "subgraph"
 """Tasks whose names begin so are told in milliseconds a batch, others in nanoseconds a draw or a step."""
 
 
@@ -49,19 +49,19 @@ def write(folder: Path, args: argparse.Namespace) -> None:
     """The graph's files, as `tests.benchmarks.rival.answering` reads them."""
     src, dst = rmat(1, 0, 0, args.edges, sources=args.nodes, targets=args.nodes)
     generator = np.random.default_rng(1)
-    near = np.unique(src)
+    sources = np.unique(src)
     columns = {
         "src": src,
         "dst": dst,
         "weights": generator.lognormal(size=args.edges).astype(np.float32),
         "node_weights": generator.lognormal(size=args.nodes).astype(np.float32),
-        "starts": generator.choice(near, args.starts),
-        "seeds": generator.choice(near, (64, args.batch)),
+        "starts": generator.choice(sources, args.starts),
+        "seeds": generator.choice(sources, (64, args.batch)),
     }
     for name, column in columns.items():
         np.save(folder / f"{name}.npy", column)
-    told = {"nodes": args.nodes, "draws": args.draws, "width": 10, "walkers": args.walkers, "length": 20, "fanouts": args.fanouts, "p": 0.5, "q": 2.0}
-    (folder / "graph.json").write_text(json.dumps(told))
+    parameters = {"nodes": args.nodes, "draws": args.draws, "width": 10, "walkers": args.walkers, "length": 20, "fanouts": args.fanouts, "p": 0.5, "q": 2.0}
+    (folder / "graph.json").write_text(json.dumps(parameters))
 
 
 class Rival:
@@ -69,14 +69,14 @@ class Rival:
 
     def __init__(self, python: Path, program: Path, folder: Path, core: int | str, *more: str) -> None:
         settings = {"PYTHONPATH": os.pathsep.join(sys.path)} if python == Path(sys.executable) else {}
-        settings |= {"DGLBACKEND": "pytorch", "HOME": str(folder)} | dict.fromkeys(ONE, "1")
+        settings |= {"DGLBACKEND": "pytorch", "HOME": str(folder)} | dict.fromkeys(THREAD_VARIABLES, "1")
         command = ["env", *(f"{key}={value}" for key, value in settings.items()), "taskset", "-c", str(core)]
         command += [str(python), str(program), str(folder), *more]
         self._log = (folder / f"{'_'.join([program.stem, *more])}.log").open("w+")
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True)
-        word = self._read()
-        self.name: str = word["name"]
-        self.tasks: list[str] = word["tasks"]
+        report = self._read()
+        self.name: str = report["name"]
+        self.tasks: list[str] = report["tasks"]
 
     def _read(self) -> Any:
         assert self._process.stdout is not None
@@ -90,8 +90,8 @@ class Rival:
         """Seconds of calls with these seeds, and what the last one gave."""
         assert self._process.stdin is not None
         print(first, calls, task, file=self._process.stdin, flush=True)
-        word = self._read()
-        return word["seconds"], word["size"]
+        report = self._read()
+        return report["seconds"], report["size"]
 
     def close(self) -> None:
         """End it."""
@@ -101,23 +101,23 @@ class Rival:
         self._log.close()
 
 
-def compare(rivals: list[Rival], tasks: list[str], rounds: int, calls: int, *, batches: tuple[str, ...] = (BATCH,)) -> None:
+def compare(rivals: list[Rival], tasks: list[str], rounds: int, calls: int, *, batches: tuple[str, ...] = (BATCH_PREFIX,)) -> None:
     """Print a line per task and rival; tasks whose names begin as ``batches`` say in milliseconds."""
     print(f"{'task':<32}{'':<34}{'median':>12}{'fastest':>12}{'of Asterism':>13}{'gives':>12}")
     for task in tasks:
-        able = [rival for rival in rivals if task in rival.tasks]
-        seconds: dict[str, list[float]] = {rival.name: [] for rival in able}
-        sizes = {rival.name: rival.time(task, 0, 1)[1] for rival in able}  # the first call compiles, or fills caches
+        participants = [rival for rival in rivals if task in rival.tasks]
+        seconds: dict[str, list[float]] = {rival.name: [] for rival in participants}
+        sizes = {rival.name: rival.time(task, 0, 1)[1] for rival in participants}  # the first call compiles, or fills caches
         for round_ in range(rounds):
-            for rival in able:
+            for rival in participants:
                 times, sizes[rival.name] = rival.time(task, 1 + round_ * calls, calls)
                 seconds[rival.name] += times
-        own = None
+        reference = None
         for name, times in seconds.items():
             scale, unit = (1e3, "ms") if task.startswith(batches) else (1e9 / sizes[name], "ns")
             median, fastest = float(np.median(times)) * scale, min(times) * scale
-            own = own or median
-            print(f"{task:<32}{name:<34}{median:>9.2f} {unit}{fastest:>9.2f} {unit}{median / own:>12.1f}x{sizes[name]:>12,}", flush=True)
+            reference = reference or median
+            print(f"{task:<32}{name:<34}{median:>9.2f} {unit}{fastest:>9.2f} {unit}{median / reference:>12.1f}x{sizes[name]:>12,}", flush=True)
 
 
 def main() -> None:
@@ -152,16 +152,16 @@ def main() -> None:
                 print(f"{name}: no environment; say `make rivals-env`")
                 continue
             try:
-                program, core, more = (
+                program, core, extra = (
                     (f"of_{name}.py", args.core, ()) if name not in CLUSTERS else ("of_asterism.py", f"0-{(os.cpu_count() or 1) - 1}", (name,))
                 )
-                rivals.append(Rival(PYTHONS[name], PROGRAMS / program, folder, core, *more))
+                rivals.append(Rival(PYTHONS[name], PROGRAMS / program, folder, core, *extra))
             except RuntimeError as error:
                 print(f"{name} is left out: {str(error).strip().splitlines()[-1]}")
         print(f"{args.nodes:,} nodes, {args.edges:,} edges; one thread each, on core {args.core}; load {os.getloadavg()[0]:.1f}")
-        known = list(dict.fromkeys(task for rival in rivals for task in rival.tasks))
-        wanted = [task for task in known if not args.tasks or task.startswith(tuple(args.tasks))]
-        compare(rivals, wanted, args.rounds, args.calls)
+        all_tasks = list(dict.fromkeys(task for rival in rivals for task in rival.tasks))
+        tasks = [task for task in all_tasks if not args.tasks or task.startswith(tuple(args.tasks))]
+        compare(rivals, tasks, args.rounds, args.calls)
         for rival in rivals:
             rival.close()
 

@@ -90,10 +90,10 @@ class Processes:
     @classmethod
     def of(cls, cluster: LocalCluster | None) -> Processes:
         """This process alone, or with the daemons of a cluster."""
-        found = {"client": [os.getpid()]}
+        pids_by_role = {"client": [os.getpid()]}
         for name, daemon in (cluster.daemons if cluster else {}).items():
-            found.setdefault(name.split("-")[0], []).append(daemon.pid)
-        return cls(found)
+            pids_by_role.setdefault(name.split("-")[0], []).append(daemon.pid)
+        return cls(pids_by_role)
 
     def used_s(self) -> dict[str, float]:
         """Seconds of processors so far, by role."""
@@ -105,7 +105,7 @@ class Processes:
 
 
 @dataclass(frozen=True)
-class Timed:
+class CallTimes:
     """What some calls took."""
 
     ms: Sequence[float]
@@ -119,31 +119,31 @@ class Timed:
         return f"{np.median(self.ms):8.2f} ({np.percentile(self.ms, 99):6.2f}) ms   {sum(self.core_ms.values()):7.2f} core ms ({cores})"
 
 
-def timed(call: Callable[[int], object], rounds: int, processes: Processes, flight: int = 1) -> Timed:
+def time_calls(call: Callable[[int], object], rounds: int, processes: Processes, flight: int = 1) -> CallTimes:
     """Times of ``rounds`` calls, ``flight`` at a time, after a few that do not count."""
 
-    def one(round_: int) -> float:
-        begun = time.perf_counter()
+    def timed_call(round_: int) -> float:
+        started = time.perf_counter()
         call(round_)
-        return 1e3 * (time.perf_counter() - begun)
+        return 1e3 * (time.perf_counter() - started)
 
     with ThreadPoolExecutor(flight) as pool:
-        list(pool.map(one, range(5 * flight)))
-        before, begun = processes.used_s(), time.perf_counter()
-        ms = list(pool.map(one, range(5 * flight, 5 * flight + rounds)))
-        seconds, after = time.perf_counter() - begun, processes.used_s()
-    return Timed(ms, {role: 1e3 * (after[role] - before[role]) / rounds for role in after}, seconds)
+        list(pool.map(timed_call, range(5 * flight)))
+        used_before, started = processes.used_s(), time.perf_counter()
+        ms = list(pool.map(timed_call, range(5 * flight, 5 * flight + rounds)))
+        seconds, used_after = time.perf_counter() - started, processes.used_s()
+    return CallTimes(ms, {role: 1e3 * (used_after[role] - used_before[role]) / rounds for role in used_after}, seconds)
 
 
-def calls_of(nodes: int) -> dict[str, Call]:
+def trainer_calls(nodes: int) -> dict[str, Call]:
     """What a trainer asks for, each under a seed."""
     seeds = np.random.default_rng(0).integers(0, nodes, (256, BATCH))
 
-    def subgraph(graph: Graph, i: int, **how: Any) -> object:
-        return graph.sample_subgraph(seeds[i % 256], FANOUTS, "to", edge_ids=False, seed=i, **how)
+    def subgraph(graph: Graph, i: int, **options: Any) -> object:
+        return graph.sample_subgraph(seeds[i % 256], FANOUTS, "to", edge_ids=False, seed=i, **options)
 
-    def fanout(graph: Graph, i: int, **how: Any) -> object:
-        return graph.sample_fanout(seeds[i % 256], ["to", "to"], FANOUTS, weights=False, seed=i, **how)
+    def fanout(graph: Graph, i: int, **options: Any) -> object:
+        return graph.sample_fanout(seeds[i % 256], ["to", "to"], FANOUTS, weights=False, seed=i, **options)
 
     return {
         "subgraph 1024 x [15, 10] uniform": lambda graph, i: subgraph(graph, i, weighted=False),
@@ -156,98 +156,98 @@ def calls_of(nodes: int) -> dict[str, Call]:
     }
 
 
-WAYS = {"gRPC": False, "direct": True}
+DIRECT_BY_NAME = {"gRPC": False, "direct": True}
 """How a trainer asks: a graphd, or storageds themselves."""
 BATCHES = ("subgraph 1024 x [15, 10] uniform", "subgraph 1024 x [15, 10] by weight")
 
 
-def show_calls(embedded: Graph, far: Mapping[str, Graph], cluster: LocalCluster, args: argparse.Namespace) -> None:
+def show_calls(embedded: Graph, remote_graphs: Mapping[str, Graph], cluster: LocalCluster, args: argparse.Namespace) -> None:
     """One call at a time, embedded and remote."""
     print("\none call at a time, p50 (p99)")
-    for name, call in calls_of(args.nodes).items():
-        near = timed(lambda i, call=call: call(embedded, i), args.rounds, Processes.of(None))  # type: ignore[misc]  # of this turn
-        print(f"  {name:<44} embedded {near}")
-        for way, graph in far.items():
-            found = timed(lambda i, call=call, graph=graph: call(graph, i), args.rounds, Processes.of(cluster))  # type: ignore[misc]
-            print(f"  {'':<44} {way:<8} {found}   x {np.median(found.ms) / np.median(near.ms):.1f}", flush=True)
+    for name, call in trainer_calls(args.nodes).items():
+        embedded_times = time_calls(lambda i, call=call: call(embedded, i), args.rounds, Processes.of(None))  # type: ignore[misc]  # of this turn
+        print(f"  {name:<44} embedded {embedded_times}")
+        for access, graph in remote_graphs.items():
+            remote_times = time_calls(lambda i, call=call, graph=graph: call(graph, i), args.rounds, Processes.of(cluster))  # type: ignore[misc]
+            print(f"  {'':<44} {access:<8} {remote_times}   x {np.median(remote_times.ms) / np.median(embedded_times.ms):.1f}", flush=True)
 
 
-def show_flight(far: Mapping[str, Graph], cluster: LocalCluster, args: argparse.Namespace) -> None:
+def show_flight(remote_graphs: Mapping[str, Graph], cluster: LocalCluster, args: argparse.Namespace) -> None:
     """One trainer with several requests in flight."""
     print("\none trainer, several requests in flight")
-    for name, (way, graph), flight in itertools.product(BATCHES, far.items(), (1, 2, 4, 8)):
-        call = calls_of(args.nodes)[name]
-        found = timed(lambda i, call=call, graph=graph: call(graph, i), args.rounds * 2, Processes.of(cluster), flight)  # type: ignore[misc]
-        print(f"  {name:<44} {way:<8} {flight} in flight  {args.rounds * 2 / found.seconds:7.1f} batches/s  {found}", flush=True)
+    for name, (access, graph), flight in itertools.product(BATCHES, remote_graphs.items(), (1, 2, 4, 8)):
+        call = trainer_calls(args.nodes)[name]
+        times = time_calls(lambda i, call=call, graph=graph: call(graph, i), args.rounds * 2, Processes.of(cluster), flight)  # type: ignore[misc]
+        print(f"  {name:<44} {access:<8} {flight} in flight  {args.rounds * 2 / times.seconds:7.1f} batches/s  {times}", flush=True)
 
 
 def show_threads(embedded: Graph, args: argparse.Namespace) -> None:
     """Threads of one process over the embedded graph."""
     print("\nembedded, threads of one process")
     for name in BATCHES:
-        call, alone = calls_of(args.nodes)[name], 0.0
+        call, single_rate = trainer_calls(args.nodes)[name], 0.0
         for threads in (1, 2):
             rates = []
             for _ in range(3):
-                found = timed(lambda i, call=call: call(embedded, i), args.rounds * threads, Processes.of(None), threads)  # type: ignore[misc]
-                rates.append(args.rounds * threads / found.seconds)
+                times = time_calls(lambda i, call=call: call(embedded, i), args.rounds * threads, Processes.of(None), threads)  # type: ignore[misc]
+                rates.append(args.rounds * threads / times.seconds)
             rate = max(rates)
-            alone = alone or rate
-            print(f"  {name:<44} {threads} threads  {rate:7.1f} batches/s  {rate / alone:.2f} x  {found}", flush=True)
+            single_rate = single_rate or rate
+            print(f"  {name:<44} {threads} threads  {rate:7.1f} batches/s  {rate / single_rate:.2f} x  {times}", flush=True)
 
 
-def _trainer(addresses: str, direct: bool, name: str, nodes: int, seconds: float, ready: Any, told: Any, number: int) -> None:
+def _trainer(addresses: str, direct: bool, name: str, nodes: int, seconds: float, ready: Any, results: Any, index: int) -> None:
     """A process that trains: calls without a pause."""
-    call = calls_of(nodes)[name]
+    call = trainer_calls(nodes)[name]
     with asterism.connect(addresses, direct=direct) as client:
         graph = client.graph(SPACE)
         for i in range(5):
             call(graph, i)
         ready.wait()
-        times, until, i = [], time.perf_counter() + seconds, 1000 * number
-        while (begun := time.perf_counter()) < until:
+        times, deadline, i = [], time.perf_counter() + seconds, 1000 * index
+        while (started := time.perf_counter()) < deadline:
             call(graph, i)
-            times.append(1e3 * (time.perf_counter() - begun))
+            times.append(1e3 * (time.perf_counter() - started))
             i += 1
-    told.put(times)
+    results.put(times)
 
 
 def show_trainers(cluster: LocalCluster, args: argparse.Namespace) -> None:
     """Several trainers, each a process with one request at a time."""
     print("\ntrainers at a time, each a process of its own")
     context = multiprocessing.get_context("spawn")
-    for name, (way, direct), trainers in itertools.product([*BATCHES, "256 nodes by weight"], WAYS.items(), (1, 4, 16)):
-        ready, told = context.Barrier(trainers + 1), context.Queue()
+    for name, (access, direct), trainers in itertools.product([*BATCHES, "256 nodes by weight"], DIRECT_BY_NAME.items(), (1, 4, 16)):
+        ready, results = context.Barrier(trainers + 1), context.Queue()
         processes = [
-            context.Process(target=_trainer, args=(cluster.addresses, direct, name, args.nodes, args.seconds, ready, told, number))
-            for number in range(trainers)
+            context.Process(target=_trainer, args=(cluster.addresses, direct, name, args.nodes, args.seconds, ready, results, index))
+            for index in range(trainers)
         ]
         for process in processes:
             process.start()
-        watched = Processes({role: pids for role, pids in Processes.of(cluster).pids.items() if role != "client"})
+        daemons = Processes({role: pids for role, pids in Processes.of(cluster).pids.items() if role != "client"})
         ready.wait()
-        before = watched.used_s()
-        ms = [value for _ in processes for value in told.get()]
-        after = watched.used_s()
+        used_before = daemons.used_s()
+        ms = [value for _ in processes for value in results.get()]
+        used_after = daemons.used_s()
         for process in processes:
             process.join()
-        found = Timed(ms, {role: 1e3 * (after[role] - before[role]) / len(ms) for role in after}, args.seconds)
-        print(f"  {name:<44} {way:<8} {trainers:>2} trainers  {len(ms) / args.seconds:7.1f} calls/s  {found}", flush=True)
+        times = CallTimes(ms, {role: 1e3 * (used_after[role] - used_before[role]) / len(ms) for role in used_after}, args.seconds)
+        print(f"  {name:<44} {access:<8} {trainers:>2} trainers  {len(ms) / args.seconds:7.1f} calls/s  {times}", flush=True)
 
 
 def show_decode(remote: Graph, args: argparse.Namespace) -> None:
     """What a client needs to make records of a reply's bytes."""
     print("\ndecoding in the client, bytes of a reply to a record")
     session: Any = remote._session
-    transport, kept = session.transport, {}
+    transport, captured = session.transport, {}
 
-    def keep(method: Any, data: bytes, deadline: float) -> bytes:
-        kept["data"] = send(method, data, deadline)
-        return kept["data"]
+    def capture(method: Any, data: bytes, deadline: float) -> bytes:
+        captured["data"] = send(method, data, deadline)
+        return captured["data"]
 
-    send, transport._send = transport._send, keep
+    send, transport._send = transport._send, capture
     seeds = np.random.default_rng(0).integers(0, args.nodes, BATCH)
-    for name, method, ask, ids in (
+    for name, method, call, ids in (
         ("100,000 nodes", "sample_nodes", lambda: remote.sample_nodes(100_000, "n", seed=1), 100_000),
         ("1024 x 10 neighbors", "sample_neighbors", lambda: remote.sample_neighbors(seeds, "to", 10, weights=False, seed=1), 10 * BATCH),
         (
@@ -257,31 +257,31 @@ def show_decode(remote: Graph, args: argparse.Namespace) -> None:
             100_000,
         ),
     ):
-        ask()
-        data = kept["data"]
+        call()
+        data = captured["data"]
         transport._send = lambda method, sent, deadline, data=data: data
-        whole = timed(lambda i, ask=ask: ask(), args.rounds, Processes.of(None))  # type: ignore[misc]  # of this turn
-        transport._send = keep
-        bare = timed(lambda i, data=data, method=method: GRAPH[method].unpack_reply(data), args.rounds, Processes.of(None))  # type: ignore[misc]
-        arrays_ns, record_ns = np.median(bare.ms) * 1e6 / ids, np.median(whole.ms) * 1e6 / ids
+        record_times = time_calls(lambda i, ask=call: ask(), args.rounds, Processes.of(None))  # type: ignore[misc]  # of this turn
+        transport._send = capture
+        decode_times = time_calls(lambda i, data=data, method=method: GRAPH[method].unpack_reply(data), args.rounds, Processes.of(None))  # type: ignore[misc]
+        arrays_ns, record_ns = np.median(decode_times.ms) * 1e6 / ids, np.median(record_times.ms) * 1e6 / ids
         print(f"  {name:<44} {arrays_ns:6.2f} ns an id to arrays, {record_ns:6.2f} ns with the call's own request and record", flush=True)
     transport._send = send
-    assert isinstance(arrays.decode(kept["data"], wire.SampleNeighborsReply).head.version, int)
+    assert isinstance(arrays.decode(captured["data"], wire.SampleNeighborsReply).head.version, int)
 
 
 @contextlib.contextmanager
 def graphs(sizes: Sizes, folder: Path, storageds: int, *, embedded: bool = True) -> Iterator[tuple[Graph | None, Graph, LocalCluster]]:
     """The same graph embedded and in a cluster, both in a folder where they may lie already."""
     with contextlib.ExitStack() as stack:
-        near = None
+        embedded_graph = None
         if embedded:
-            near = fill(stack.enter_context(asterism.open(folder / "embedded")), sizes)
+            embedded_graph = fill(stack.enter_context(asterism.open(folder / "embedded")), sizes)
         (folder / "cluster").mkdir(parents=True, exist_ok=True)
         cluster = stack.enter_context(LocalCluster(storageds, folder=folder / "cluster", fast=False))
-        yield near, fill(stack.enter_context(cluster.client(timeout_s=600)), sizes), cluster
+        yield embedded_graph, fill(stack.enter_context(cluster.client(timeout_s=600)), sizes), cluster
 
 
-def arguments(description: str | None, parts: Sequence[str]) -> argparse.Namespace:
+def parse_arguments(description: str | None, parts: Sequence[str]) -> argparse.Namespace:
     """What this program and those like it are told."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=1_000_000)
@@ -298,16 +298,16 @@ def arguments(description: str | None, parts: Sequence[str]) -> argparse.Namespa
 
 def main() -> None:
     """Print the tables."""
-    args = arguments(__doc__, ("calls", "flight", "threads", "trainers", "decode"))
+    args = parse_arguments(__doc__, ("calls", "flight", "threads", "trainers", "decode"))
     sizes = Sizes(args.nodes, args.edges, args.parts, args.rows)
     with tempfile.TemporaryDirectory() as temporary, graphs(sizes, args.folder or Path(temporary), args.storageds) as (embedded, remote, cluster):
         assert embedded is not None
         print(f"{args.nodes:,} nodes, {args.edges:,} edges, {args.parts} parts, {args.storageds} storageds; load {os.getloadavg()[0]:.1f}")
-        far = {way: remote if not direct else cluster.client(direct=True).graph(SPACE) for way, direct in WAYS.items()}
+        remote_graphs = {access: remote if not direct else cluster.client(direct=True).graph(SPACE) for access, direct in DIRECT_BY_NAME.items()}
         if "calls" in args.only:
-            show_calls(embedded, far, cluster, args)
+            show_calls(embedded, remote_graphs, cluster, args)
         if "flight" in args.only:
-            show_flight(far, cluster, args)
+            show_flight(remote_graphs, cluster, args)
         if "threads" in args.only:
             show_threads(embedded, args)
         if "trainers" in args.only:

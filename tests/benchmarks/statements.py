@@ -44,26 +44,26 @@ def main() -> None:
         compare("cluster", cases.load(client, "cases"))
 
 
-def compare(where: str, graph: Graph) -> None:
+def compare(place: str, graph: Graph) -> None:
     """A line for each statement, in one place."""
-    print(where)
+    print(place)
     for statement, call in PAIRS:
-        asked, told = [], []
-        for turn in range(ROUNDS + 20):
-            one = seconds(call, graph)
-            other = seconds(graph.query, statement, {"people": PEOPLE})
-            if turn >= 20:
-                asked.append(one * 1e3)
-                told.append(other * 1e3)
-        more = statistics.median(b - a for a, b in zip(asked, told, strict=True))
-        print(f"  {statement:62} {statistics.median(asked):9.3f} {statistics.median(told):10.3f} {more:+9.3f}")
+        call_ms, query_ms = [], []
+        for round_index in range(ROUNDS + 20):
+            call_s = elapsed_s(call, graph)
+            query_s = elapsed_s(graph.query, statement, {"people": PEOPLE})
+            if round_index >= 20:
+                call_ms.append(call_s * 1e3)
+                query_ms.append(query_s * 1e3)
+        median_difference = statistics.median(b - a for a, b in zip(call_ms, query_ms, strict=True))
+        print(f"  {statement:62} {statistics.median(call_ms):9.3f} {statistics.median(query_ms):10.3f} {median_difference:+9.3f}")
 
 
-def seconds(run: Callable[..., Any], *arguments: Any) -> float:
+def elapsed_s(run: Callable[..., Any], *arguments: Any) -> float:
     """What a call takes."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     run(*arguments)
-    return time.perf_counter() - begun
+    return time.perf_counter() - started
 
 
 if __name__ == "__main__":

@@ -54,46 +54,46 @@ def fill(client: asterism.Client, folder: Path, args: argparse.Namespace) -> Non
     client.create_space("bench", {"parts": 8, "direction": "both", "nodes": {"n": {"features": features}}, "edges": {"n:to:n": {}}})
     src, dst, x, y = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("src", "dst", "x", "y"))
     load = client.begin_load("bench", source="generated")
-    number = iter(range(1 << 30))
+    chunk_index = iter(range(1 << 30))
     for start in range(0, args.nodes, CHUNK // 8):
         rows = slice(start, min(start + CHUNK // 8, args.nodes))
-        load.write_nodes(next(number), "n", np.arange(rows.start, rows.stop), features={"x": np.array(x[rows]), "y": np.array(y[rows])})
+        load.write_nodes(next(chunk_index), "n", np.arange(rows.start, rows.stop), features={"x": np.array(x[rows]), "y": np.array(y[rows])})
     for start in range(0, args.edges, CHUNK):
-        load.write_edges(next(number), "to", np.array(src[start : start + CHUNK]), np.array(dst[start : start + CHUNK]), ends_known=True)
+        load.write_edges(next(chunk_index), "to", np.array(src[start : start + CHUNK]), np.array(dst[start : start + CHUNK]), ends_known=True)
     load.commit()
     client.graph("bench").build(timeout_s=1800)
 
 
-def told_by(name: str, folder: Path, addresses: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def run_trainer(name: str, folder: Path, addresses: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """What a trainer says of its loaders, one after another."""
-    described = folder / "asterism-0.dist-info"  # a trainer installs the package; here it is run from its sources
-    described.mkdir(exist_ok=True)
-    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: asterism\nVersion: 0\n")
-    rooms = os.pathsep.join([*(str(ROOT / room) for room in ("client", "proto")), str(ROOT), str(folder)])
-    settings = {"PYTHONPATH": rooms, "DGLBACKEND": "pytorch", "HOME": str(folder)}
-    asked = {name: getattr(args, name) for name in ("batch", "fanouts", "hidden", "steps", "rounds", "threads", "ahead", "workers", "width", "nodes")}
-    words = [str(PYTHONS[name]), str(TRAINERS / f"of_{name}.py"), str(folder), addresses, json.dumps(asked | {"classes": CLASSES})]
-    command = ["env", *(f"{key}={value}" for key, value in settings.items()), *words]
-    with (folder / f"{name}.log").open("w+") as log, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as running:
-        assert running.stdout is not None
-        for line in running.stdout:
+    dist_info = folder / "asterism-0.dist-info"  # a trainer installs the package; here it is run from its sources
+    dist_info.mkdir(exist_ok=True)
+    (dist_info / "METADATA").write_text("Metadata-Version: 2.1\nName: asterism\nVersion: 0\n")
+    python_path = os.pathsep.join([*(str(ROOT / source_folder) for source_folder in ("client", "proto")), str(ROOT), str(folder)])
+    settings = {"PYTHONPATH": python_path, "DGLBACKEND": "pytorch", "HOME": str(folder)}
+    options = {name: getattr(args, name) for name in ("batch", "fanouts", "hidden", "steps", "rounds", "threads", "ahead", "workers", "width", "nodes")}
+    command_tail = [str(PYTHONS[name]), str(TRAINERS / f"of_{name}.py"), str(folder), addresses, json.dumps(options | {"classes": CLASSES})]
+    command = ["env", *(f"{key}={value}" for key, value in settings.items()), *command_tail]
+    with (folder / f"{name}.log").open("w+") as log, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
             yield json.loads(line)
-        if running.wait():
+        if process.wait():
             log.seek(0)
-            raise RuntimeError(f"the trainer of {name} ended with {running.returncode}:\n{log.read()[-3000:]}")
+            raise RuntimeError(f"the trainer of {name} ended with {process.returncode}:\n{log.read()[-3000:]}")
 
 
-def show(told: list[dict[str, Any]], args: argparse.Namespace) -> None:
+def show(reports: list[dict[str, Any]], args: argparse.Namespace) -> None:
     """A line for each loader of a framework, the one in memory first."""
-    memory = None
-    for one in told:
-        wait, step = np.array(one["wait_s"]), np.array(one["step_s"])
+    memory_epoch = None
+    for report in reports:
+        wait, step = np.array(report["wait_s"]), np.array(report["step_s"])
         epoch = (wait.mean() + step.mean()) * -(-args.nodes // args.batch)
-        memory = memory or epoch
+        memory_epoch = memory_epoch or epoch
         share = wait.sum() / (wait.sum() + step.sum())
         print(
-            f"{one['name']:<46}{1e3 * np.median(wait):>9.1f}{1e3 * np.median(step):>9.1f}{1e3 * (wait + step).mean():>12.1f}{share:>9.1%}"
-            f"{epoch:>10.1f}{epoch / memory:>10.2f}",
+            f"{report['name']:<46}{1e3 * np.median(wait):>9.1f}{1e3 * np.median(step):>9.1f}{1e3 * (wait + step).mean():>12.1f}{share:>9.1%}"
+            f"{epoch:>10.1f}{epoch / memory_epoch:>10.2f}",
             flush=True,
         )
 
@@ -129,7 +129,7 @@ def main() -> None:
                 if not PYTHONS[name].exists():
                     print(f"{name}: no environment; say `make {name}-env`")
                     continue
-                show(list(told_by(name, folder, cluster.addresses, args)), args)
+                show(list(run_trainer(name, folder, cluster.addresses, args)), args)
 
 
 if __name__ == "__main__":

@@ -19,39 +19,39 @@ pytestmark = [pytest.mark.compose, pytest.mark.timeout(1800)]
 def cluster(root: Path, compose_command: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeCluster]:
     with ComposeCluster(root, compose_command, tmp_path_factory.mktemp("compose")) as running:
         with running.client() as client:
-            bodies.built_and_counted(client, "shop")
+            bodies.assert_build_published(client, "shop")
         yield running
 
 
 def test_draws_follow_the_weights(cluster: ComposeCluster) -> None:
     with cluster.client() as client:
-        bodies.draws_follow_weights(client.graph("shop"))
+        bodies.assert_draws_follow_weights(client.graph("shop"))
 
 
 def test_reads_give_what_was_loaded(cluster: ComposeCluster) -> None:
     with cluster.client() as client:
-        bodies.reads_give_what_was_loaded(client.graph("shop"))
+        bodies.assert_reads_match_input(client.graph("shop"))
 
 
 def test_wrong_requests_are_refused_with_the_value(cluster: ComposeCluster) -> None:
     with cluster.client() as client:
-        bodies.wrong_requests_are_refused(client, "shop")
+        bodies.assert_bad_requests_rejected(client, "shop")
 
 
-def test_the_same_seed_gives_the_same_bytes_from_either_graphd_and_after_a_storaged_restarts(cluster: ComposeCluster) -> None:
+def test_seed_gives_same_bytes_on_all_graphds_and_after_restart(cluster: ComposeCluster) -> None:
     with cluster.client() as client:
         graph = client.graph("shop")
-        first = bodies.answers(graph)
-        assert all(bodies.answers(graph) == first for _ in range(3)), "calls take turns over the graphds"
+        first = bodies.result_bytes(graph)
+        assert all(bodies.result_bytes(graph) == first for _ in range(3)), "calls take turns over the graphds"
         cluster.compose("restart", STORAGEDS[1])
-        until = time.monotonic() + HANG_S
+        deadline = time.monotonic() + HANG_S
         while True:
             try:
-                again = bodies.answers(graph)
+                after_restart = bodies.result_bytes(graph)
                 break
             except bodies.asterism.errors.AsterismError:
-                assert time.monotonic() < until, "the restarted storaged does not serve its parts again"
-        assert again == first
+                assert time.monotonic() < deadline, "the restarted storaged does not serve its parts again"
+        assert after_restart == first
 
 
 def test_a_job_over_http_publishes_what_was_written(cluster: ComposeCluster) -> None:
@@ -60,18 +60,18 @@ def test_a_job_over_http_publishes_what_was_written(cluster: ComposeCluster) -> 
         graph.upsert_nodes([bodies.USERS], "user", features={"age": [33]})
         status, job = cluster.ask(f"{cluster.metad_url()}/api/v1/jobs", {"space": "shop", "kind": "build"})
         assert status in (200, 201, 202), job
-        done = client.wait(int(job["job_id"]), timeout_s=HANG_S)
-        assert (done.state, done.kind) == ("FINISHED", "build"), done.cause
+        finished_job = client.wait(int(job["job_id"]), timeout_s=HANG_S)
+        assert (finished_job.state, finished_job.kind) == ("FINISHED", "build"), finished_job.cause
         assert client.manifest("shop").count("NODE", 0) == bodies.USERS + 1
-        status, told = cluster.ask(f"{cluster.metad_url()}/api/v1/jobs/{done.job_id}")
-        assert (status, told["state"]) == (200, "FINISHED")
+        status, job_document = cluster.ask(f"{cluster.metad_url()}/api/v1/jobs/{finished_job.job_id}")
+        assert (status, job_document["state"]) == (200, "FINISHED")
         assert cluster.ask(f"{cluster.metad_url()}/api/v1/jobs/987654")[0] == 404
 
 
 def test_the_command_in_the_image_sees_a_ready_cluster(cluster: ComposeCluster) -> None:
-    told = json.loads(cluster.compose("exec", "-T", "graphd-0", "asterism", "status", "--json"))
-    assert told["ready"] is True
-    assert sorted(h["address"] for h in told["hosts"] if h["role"] == "STORAGED") == [f"{name}:9779" for name in STORAGEDS]
+    cluster_status = json.loads(cluster.compose("exec", "-T", "graphd-0", "asterism", "status", "--json"))
+    assert cluster_status["ready"] is True
+    assert sorted(h["address"] for h in cluster_status["hosts"] if h["role"] == "STORAGED") == [f"{name}:9779" for name in STORAGEDS]
 
 
 def test_a_container_runs_without_root(cluster: ComposeCluster) -> None:

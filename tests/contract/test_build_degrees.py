@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kit.building import Built, Op, Oracle, built
+from tests.kit.building import BuildResult, Op, Oracle, run_build
 
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.indexes import Index
 from asterism_proto.schema import Schema
-from storaged.build.marks import Mark
+from storaged.build.marks import CompletedPart
 from storaged.store import graph
 
 DECLARED: dict[str, Any] = {
@@ -47,47 +47,47 @@ SECOND = [
 ]
 
 
-def expected(loads: list[list[Op]]) -> dict[tuple[int, str], list[float]]:
+def expected_weights(loads: list[list[Op]]) -> dict[tuple[int, str], list[float]]:
     """The weight of every node by every table, 0 of those that are gone."""
-    oracle = Oracle.after(SCHEMA, loads)
+    oracle = Oracle.from_loads(SCHEMA, loads)
 
     def count(type_id: int, end: int) -> np.ndarray[Any, Any]:
-        return np.bincount([edge[end] for edge in oracle.living_edges(type_id)], minlength=NODES).astype(np.float64)
+        return np.bincount([edge[end] for edge in oracle.live_edges(type_id)], minlength=NODES).astype(np.float64)
 
     liked, busy = np.power(count(1, 1) + count(2, 1), 0.75), count(0, 0) + 2 * count(1, 0)
     alive = np.isin(IDS, list(oracle.nodes[0]))
-    met, own = 1 + 2 * count(0, 1), IDS
-    return {(0, "liked"): (liked * alive).tolist(), (0, "busy"): (busy * alive).tolist(), (1, "met"): met.tolist(), (1, "own"): own.tolist()}
+    met_weights, own_weights = 1 + 2 * count(0, 1), IDS
+    return {(0, "liked"): (liked * alive).tolist(), (0, "busy"): (busy * alive).tolist(), (1, "met"): met_weights.tolist(), (1, "own"): own_weights.tolist()}
 
 
-def require_weights(made: Built, loads: list[list[Op]]) -> None:
-    for (type_id, name), weights in expected(loads).items():
-        for part, image in enumerate(made.images):
-            rows = image.nodes[type_id].named[name].weights
+def assert_weights(build: BuildResult, loads: list[list[Op]]) -> None:
+    for (type_id, name), weights in expected_weights(loads).items():
+        for part, image in enumerate(build.images):
+            rows = image.nodes[type_id].extra_weights[name].weights
             np.testing.assert_allclose(rows, weights[part :: SCHEMA.parts], rtol=1e-6)
-        total = sum(t.weight for result in made.results for t in result.totals if (t.element, t.type_id, t.weight_name) == (1, type_id, name))
+        total = sum(t.weight for result in build.results for t in result.totals if (t.element, t.type_id, t.weight_name) == (1, type_id, name))
         np.testing.assert_allclose(total, sum(weights), rtol=1e-6)
 
 
-def test_degrees_are_of_the_edges_that_live(tmp_path: Path) -> None:
-    made = built(tmp_path, SCHEMA, [FIRST, SECOND])
-    require_weights(made, [FIRST, SECOND])
-    assert sum(w > 0 for w in expected([FIRST, SECOND])[0, "liked"]) > 40
+def test_degrees_count_only_living_edges(tmp_path: Path) -> None:
+    new_build = run_build(tmp_path, SCHEMA, [FIRST, SECOND])
+    assert_weights(new_build, [FIRST, SECOND])
+    assert sum(w > 0 for w in expected_weights([FIRST, SECOND])[0, "liked"]) > 40
 
 
-def test_new_edges_make_anew_the_weights_that_count_them_and_no_others(tmp_path: Path) -> None:
+def test_new_edges_rebuild_only_the_weights_that_count_them(tmp_path: Path) -> None:
     loads = [FIRST, [edges(0, 500, 30)]]
     indexes = (Index(element=1, type_id=0, column="id", kind="range"),)
-    first = built(tmp_path, SCHEMA, loads, name="one", upto=1, indexes=indexes)
-    second = built(tmp_path, SCHEMA, loads, name="two", sources=[first], indexes=indexes)
-    require_weights(second, loads)
-    assert second.digests == built(tmp_path, SCHEMA, loads, name="anew", indexes=indexes).digests
-    anew = set()
+    first = run_build(tmp_path, SCHEMA, loads, name="one", commit=1, indexes=indexes)
+    second = run_build(tmp_path, SCHEMA, loads, name="two", sources=[first], indexes=indexes)
+    assert_weights(second, loads)
+    assert second.digests == run_build(tmp_path, SCHEMA, loads, name="anew", indexes=indexes).digests
+    rebuilt_units = set()
     for part in range(SCHEMA.parts):
-        mark = Mark.read(second.output, part)
-        assert mark is not None
-        anew |= {name for name, record in mark.units.items() if not record["linked"]}
-    assert anew == {"e0.out", "e0.in", "e0.table", "n0.w1", "n1.w0", "n0.xrid.w1"}
+        completed_part = CompletedPart.read(second.output, part)
+        assert completed_part is not None
+        rebuilt_units |= {name for name, record in completed_part.units.items() if not record["linked"]}
+    assert rebuilt_units == {"e0.out", "e0.in", "e0.table", "n0.w1", "n1.w0", "n0.xrid.w1"}
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,6 @@ def test_new_edges_make_anew_the_weights_that_count_them_and_no_others(tmp_path:
         ({"nodes": {"a": {}, "b": {}, "c": {"tables": {"t": "in_degree"}}}}, "node type 'c': column 'in_degree': no edge type leads to these nodes"),
     ],
 )
-def test_degrees_that_can_not_be_counted_are_refused(change: dict[str, Any], said: str) -> None:
+def test_degrees_that_cannot_be_counted_are_refused(change: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
         Schema.from_dict(DECLARED | change)

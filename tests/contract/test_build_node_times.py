@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kit.building import Built, Op, Oracle, built
+from tests.kit.building import BuildResult, Op, Oracle, run_build
 
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Schema
-from graphkit.times import keys_of
-from storaged.build.marks import Mark
+from graphkit.times import encode_times
+from storaged.build.marks import CompletedPart
 from storaged.store import graph
-from storaged.store.image import Adjacency, PartImage
+from storaged.store.image import AdjacencyImage, PartImage
 
 DECLARED: dict[str, Any] = {
     "parts": 3,
@@ -48,7 +48,7 @@ def edges(type_id: int, first: int, count: int) -> Op:
     return Op(kind=graph.OUT_EDGES, type_id=type_id, arrays=arrays)
 
 
-def gone(type_id: int, ids: list[int]) -> Op:
+def node_deletes(type_id: int, ids: list[int]) -> Op:
     return Op(kind=graph.NODE_DELETES, type_id=type_id, arrays={"ids": np.array(ids)})
 
 
@@ -57,8 +57,8 @@ SECOND = [
     nodes(0, np.arange(0, NODES, 7)),
     nodes(1, np.r_[np.arange(5), 3, 3]),  # of one id several times the last one counts
     nodes(1, np.arange(20, 30), timed=False),
-    gone(0, [11, 12, 14]),
-    gone(1, [8, 9]),
+    node_deletes(0, [11, 12, 14]),
+    node_deletes(1, [8, 9]),
 ]
 # What comes back without a time has that of the beginning, not what it had before.
 THIRD = [nodes(0, np.array([11, 12]), timed=False), nodes(1, np.array([8])), edges(0, EDGES, 300), edges(1, EDGES, 300), edges(2, EDGES, 90)]
@@ -66,49 +66,49 @@ LOADS = [FIRST, SECOND, THIRD]
 ENDS = ((0, 1), (0, 0), (2, 1), (1, 2))
 
 
-def came(loads: list[list[Op]], type_id: int) -> dict[int, int]:
+def node_times(loads: list[list[Op]], type_id: int) -> dict[int, int]:
     """The time of every node of a type that has one and lives."""
-    found: dict[int, int] = {}
+    times: dict[int, int] = {}
     for op in (op for ops in loads for op in ops if op.type_id == type_id):
         ids = op.arrays["ids"].tolist() if op.kind in (graph.NODES, graph.NODE_DELETES) else []
-        given = op.arrays.get("f:t", op.arrays.get("f:at"))
+        time_column = op.arrays.get("f:t", op.arrays.get("f:at"))
         if op.kind == graph.NODE_DELETES:
-            found = {node: time for node, time in found.items() if node not in ids}
-        elif op.kind == graph.NODES and given is not None:
-            found |= dict(zip(ids, given.tolist(), strict=True))
-    return found
+            times = {node: time for node, time in times.items() if node not in ids}
+        elif op.kind == graph.NODES and time_column is not None:
+            times |= dict(zip(ids, time_column.tolist(), strict=True))
+    return times
 
 
-def when(loads: list[list[Op]], type_id: int) -> dict[int, int]:
-    found: dict[int, int] = {}
+def edge_times(loads: list[list[Op]], type_id: int) -> dict[int, int]:
+    times: dict[int, int] = {}
     for op in (op for ops in loads for op in ops if op.kind == graph.OUT_EDGES and op.type_id == type_id):
-        found |= dict(zip(op.arrays["eid"].tolist(), keys_of(op.arrays["f:when"]).tolist(), strict=True)) if "f:when" in op.arrays else {}
-    return found
+        times |= dict(zip(op.arrays["eid"].tolist(), encode_times(op.arrays["f:when"]).tolist(), strict=True)) if "f:when" in op.arrays else {}
+    return times
 
 
-def side_of(image: PartImage, type_id: int, *, incoming: bool) -> Adjacency:
+def side_of(image: PartImage, type_id: int, *, incoming: bool) -> AdjacencyImage:
     edge = image.edges[type_id]
-    assert edge.into is not None
-    return edge.into if incoming else edge.out
+    assert edge.incoming is not None
+    return edge.incoming if incoming else edge.outgoing
 
 
-def require_times(made: Built, loads: list[list[Op]]) -> None:
+def assert_times(build: BuildResult, loads: list[list[Op]]) -> None:
     """Hold every adjacency against the edges and nodes that live, one by one."""
-    oracle = Oracle.after(SCHEMA, loads)
+    oracle = Oracle.from_loads(SCHEMA, loads)
     for type_id in range(4):
         for incoming in (False, True):
-            far = ENDS[type_id][not incoming]
-            own, there = when(loads, type_id), came(loads, far)
-            living = {edge[2] for edge in oracle.living_edges(type_id, incoming=incoming)}
-            met = []
-            for image in made.images:
+            remote_type = ENDS[type_id][not incoming]
+            own_times, remote_times = edge_times(loads, type_id), node_times(loads, remote_type)
+            living_eids = {edge[2] for edge in oracle.live_edges(type_id, incoming=incoming)}
+            stored_eids = []
+            for image in build.images:
                 side = side_of(image, type_id, incoming=incoming)
-                met += side.eid.tolist()
-                if far == 2 and not own:
+                stored_eids += side.eid.tolist()
+                if remote_type == 2 and not own_times:
                     assert side.when.size == side.order.size == 0
                     continue
                 expected = [
-                    max([own.get(eid, 0)] * bool(own) + [there.get(node, 0)] * (far < 2))
+                    max([own_times.get(eid, 0)] * bool(own_times) + [remote_times.get(node, 0)] * (remote_type < 2))
                     for node, eid in zip(side.nbr.tolist(), side.eid.tolist(), strict=True)
                 ]
                 assert side.when.tolist() == expected
@@ -117,42 +117,42 @@ def require_times(made: Built, loads: list[list[Op]]) -> None:
                     if side.weights.size:
                         sums = np.cumsum(side.weights[side.order[start:stop]].astype(np.float64))
                         np.testing.assert_allclose(side.time_sums[start:stop], sums, rtol=2**-50)
-            assert sorted(met) == sorted(living)
+            assert sorted(stored_eids) == sorted(living_eids)
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    return built(tmp_path_factory.mktemp("peopled"), SCHEMA, LOADS)
+def timed_build(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
+    return run_build(tmp_path_factory.mktemp("peopled"), SCHEMA, LOADS)
 
 
-def test_an_edge_is_there_once_its_neighbor_is_through_deletes_and_upserts(made: Built, tmp_path: Path) -> None:
-    require_times(made, LOADS)
+def test_edges_exist_from_their_neighbors_time_on(timed_build: BuildResult, tmp_path: Path) -> None:
+    assert_times(timed_build, LOADS)
     for upto in (1, 2):
-        require_times(built(made.output.parent, SCHEMA, LOADS, name=f"upto{upto}", upto=upto), LOADS[:upto])
+        assert_times(run_build(timed_build.output.parent, SCHEMA, LOADS, name=f"upto{upto}", commit=upto), LOADS[:upto])
 
 
-def test_little_memory_makes_the_same_bytes(made: Built) -> None:
-    assert built(made.output.parent, SCHEMA, LOADS, name="less", memory_limit_mib=1).digests == made.digests
+def test_little_memory_makes_the_same_bytes(timed_build: BuildResult) -> None:
+    assert run_build(timed_build.output.parent, SCHEMA, LOADS, name="less", memory_limit_mib=1).digests == timed_build.digests
 
 
-def test_a_node_that_comes_at_another_time_makes_anew_what_leads_to_its_type_and_nothing_else(tmp_path: Path) -> None:
+def test_changed_node_time_rebuilds_only_edges_to_its_type(tmp_path: Path) -> None:
     loads = [FIRST, [nodes(1, np.arange(4))]]
-    first = built(tmp_path, SCHEMA, loads, name="one", upto=1)
-    second = built(tmp_path, SCHEMA, loads, name="two", sources=[first])
-    assert second.digests == built(tmp_path, SCHEMA, loads, name="anew").digests
-    require_times(second, loads)
-    anew = set()
+    first = run_build(tmp_path, SCHEMA, loads, name="one", commit=1)
+    second = run_build(tmp_path, SCHEMA, loads, name="two", sources=[first])
+    assert second.digests == run_build(tmp_path, SCHEMA, loads, name="anew").digests
+    assert_times(second, loads)
+    rebuilt_units = set()
     for part in range(SCHEMA.parts):
-        mark = Mark.read(second.output, part)
-        assert mark is not None
-        anew |= {name for name, record in mark.units.items() if not record["linked"] and name.startswith("e")}
+        completed_part = CompletedPart.read(second.output, part)
+        assert completed_part is not None
+        rebuilt_units |= {name for name, record in completed_part.units.items() if not record["linked"] and name.startswith("e")}
     # Along e and f to b, against g from b. Tables are by the out-copies that they are of.
-    assert anew == {"e0.out", "e0.table", "e2.out", "e2.table", "e3.in"}
+    assert rebuilt_units == {"e0.out", "e0.table", "e2.out", "e2.table", "e3.in"}
 
 
-def test_the_copies_of_an_edge_agree_although_their_times_are_others(made: Built) -> None:
+def test_copies_of_an_edge_agree_although_their_times_differ(timed_build: BuildResult) -> None:
     for type_id in range(4):
-        totals = [t for result in made.results for t in result.totals if (t.element, t.type_id) == (2, type_id)]
+        totals = [t for result in timed_build.results for t in result.totals if (t.element, t.type_id) == (2, type_id)]
         assert sum(t.mix_out for t in totals) % 2**64 == sum(t.mix_in for t in totals) % 2**64 != 0
 
 
@@ -167,10 +167,10 @@ def test_the_copies_of_an_edge_agree_although_their_times_are_others(made: Built
         ({"a": {"features": {"t": {"dtype": "int32", "shape": [2]}}, "time": "t"}}, r"node type 'a': time 't' is dense int32 \[2\]"),
     ],
 )
-def test_times_that_can_not_be_are_refused(change: dict[str, Any], said: str) -> None:
+def test_invalid_times_are_refused(change: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
         Schema.from_dict(DECLARED | {"nodes": DECLARED["nodes"] | change})
 
 
-def test_a_schema_with_times_of_nodes_is_itself_again() -> None:
+def test_schema_with_node_times_round_trips() -> None:
     assert Schema.from_dict(SCHEMA.to_dict()) == Schema.from_proto(SCHEMA.to_proto()) == SCHEMA

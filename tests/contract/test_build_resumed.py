@@ -21,7 +21,7 @@ from tests.kit.waiting import HANG_S
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from storaged.store import graph, keys
 from storaged.store.engine import RocksEngine
-from storaged.store.graph import GraphStore
+from storaged.store.graph import BlockStore
 from storaged.store.tables import FAMILIES, SCRATCH_ROWS
 
 NODES, EDGES = 10 * SCRATCH_ROWS, 2 * SCRATCH_ROWS
@@ -40,17 +40,17 @@ class Attempt:
     code: int
     lines: list[dict[str, Any]]
 
-    def steps(self, how: str) -> list[str]:
+    def steps(self, status: str) -> list[str]:
         """The steps that were ``kept``, ``begun``, ``done`` ..., in order."""
-        return [str(line["step"]) for line in self.lines if line.get("is") == how]
+        return [str(line["step"]) for line in self.lines if line.get("is") == status]
 
     @property
-    def finished(self) -> dict[str, Any]:
+    def result(self) -> dict[str, Any]:
         assert "finished" in self.lines[-1], self.lines[-1]
         return dict(self.lines[-1]["finished"])
 
 
-def attempt(task: Path, step: str = "", events: int = -1, *, largest_file: int = 0) -> Attempt:
+def run_attempt(task: Path, step: str = "", events: int = -1, *, largest_file: int = 0) -> Attempt:
     """Run the build; it kills itself after so many events of a step."""
 
     def limit() -> None:
@@ -58,10 +58,10 @@ def attempt(task: Path, step: str = "", events: int = -1, *, largest_file: int =
 
     arguments = ["tests.kit.killed_build", str(task), step, str(events)]
     if largest_file:
-        done = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, timeout=HANG_S, preexec_fn=limit)
+        completed = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, timeout=HANG_S, preexec_fn=limit)
     else:
-        done = zygote.run(*arguments)
-    return Attempt(done.returncode, [json.loads(line) for line in done.stdout.splitlines()])
+        completed = zygote.run(*arguments)
+    return Attempt(completed.returncode, [json.loads(line) for line in completed.stdout.splitlines()])
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
             Op(kind=graph.OUT_EDGES, type_id=0, arrays={**ends, "weight": rng.random(EDGES, np.float32), "f:y": eids.astype(np.float32)}),
         ]
     ]
-    store = GraphStore.open(folder / "graph", SCHEMA)
+    store = BlockStore.open(folder / "graph", SCHEMA)
     write_loads(store, SCHEMA, loads)
     store.checkpoint(folder / "checkpoint")
     store.close()
@@ -96,96 +96,96 @@ def output(task: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(task: Path) -> Attempt:
+def full_run(task: Path) -> Attempt:
     """A build that nothing interrupts."""
     shutil.rmtree(task.parent / "out", ignore_errors=True)
-    done = attempt(task)
-    assert done.code == 0
-    return done
+    finished_run = run_attempt(task)
+    assert finished_run.code == 0
+    return finished_run
 
 
 @pytest.fixture(scope="module")
-def whole_tables(task: Path, whole: Attempt) -> list[tuple[bytes, bytes]]:
+def full_run_tables(task: Path, full_run: Attempt) -> list[tuple[bytes, bytes]]:
     """The final tables of such a build."""
     shutil.rmtree(task.parent / "out", ignore_errors=True)
-    attempt(task)
-    return tables(task.parent / "out")
+    run_attempt(task)
+    return read_tables(task.parent / "out")
 
 
-def events_of(whole: Attempt) -> dict[str, int]:
-    return {str(line["step"]): int(line["events"]) for line in whole.lines if line.get("is") == "done"}
+def events_of(run: Attempt) -> dict[str, int]:
+    return {str(line["step"]): int(line["events"]) for line in run.lines if line.get("is") == "done"}
 
 
-def tables(output: Path) -> list[tuple[bytes, bytes]]:
+def read_tables(output: Path) -> list[tuple[bytes, bytes]]:
     engine = RocksEngine(output / "stat", FAMILIES)
-    found = list(engine.scan(keys.TABLES, b"", None))
-    left = [next(engine.scan(family, b"", None), None) for family in (keys.SCRATCH, keys.STEPS)]
+    entries = list(engine.scan(keys.TABLES, b"", None))
+    leftovers = [next(engine.scan(family, b"", None), None) for family in (keys.SCRATCH, keys.STEPS)]
     engine.close()
-    assert left == [None, None]
-    return found
+    assert leftovers == [None, None]
+    return entries
 
 
 @pytest.mark.parametrize(
     "kind", [("n0.",), ("e0.out.", "e0.in."), ("e0.table.", "e0.hygiene", "e0.weights", "e0.features")], ids=["nodes", "adjacency", "edge table"]
 )
-def test_a_build_killed_in_each_of_its_steps_repeats_none_that_was_finished(
-    task: Path, whole: Attempt, whole_tables: list[tuple[bytes, bytes]], output: Path, kind: tuple[str, ...]
+def test_build_killed_in_each_step_repeats_no_finished_step(
+    task: Path, full_run: Attempt, full_run_tables: list[tuple[bytes, bytes]], output: Path, kind: tuple[str, ...]
 ) -> None:
-    made, events = whole.steps("done"), events_of(whole)
-    assert len(made) == len(set(made)) == 25
-    before = 0
-    for i, step in enumerate(made):
+    steps, events = full_run.steps("done"), events_of(full_run)
+    assert len(steps) == len(set(steps)) == 25
+    first_unfinished = 0
+    for i, step in enumerate(steps):
         if step.startswith(kind):
-            killed = attempt(task, f"0/{step}", events[step] // 2)
+            killed = run_attempt(task, f"0/{step}", events[step] // 2)
             assert killed.code == -signal.SIGKILL
             # What the attempt before finished is not looked at again; the step that it died in is made.
-            assert killed.steps("kept") == made[:before]
-            assert killed.steps("done") == made[before:i]
-            assert killed.steps("begun") == made[before : i + 1]
-            before = i
-    last = attempt(task)
-    assert (last.steps("kept"), last.steps("done")) == (made[:before], made[before:])
-    assert last.finished == whole.finished
-    assert tables(output) == whole_tables
+            assert killed.steps("kept") == steps[:first_unfinished]
+            assert killed.steps("done") == steps[first_unfinished:i]
+            assert killed.steps("begun") == steps[first_unfinished : i + 1]
+            first_unfinished = i
+    last = run_attempt(task)
+    assert (last.steps("kept"), last.steps("done")) == (steps[:first_unfinished], steps[first_unfinished:])
+    assert last.result == full_run.result
+    assert read_tables(output) == full_run_tables
 
 
-def test_a_build_killed_as_it_seals_a_part_only_seals_it(task: Path, whole: Attempt, whole_tables: list[tuple[bytes, bytes]], output: Path) -> None:
-    made = whole.steps("done")
-    assert attempt(task, "seal", 0).code == -signal.SIGKILL
-    last = attempt(task)
-    assert (last.steps("kept"), last.steps("begun")) == (made, [])
-    assert last.finished == whole.finished
-    assert tables(output) == whole_tables
+def test_build_killed_while_sealing_a_part_only_seals_it(task: Path, full_run: Attempt, full_run_tables: list[tuple[bytes, bytes]], output: Path) -> None:
+    steps = full_run.steps("done")
+    assert run_attempt(task, "seal", 0).code == -signal.SIGKILL
+    last = run_attempt(task)
+    assert (last.steps("kept"), last.steps("begun")) == (steps, [])
+    assert last.result == full_run.result
+    assert read_tables(output) == full_run_tables
 
 
-def blocks_at(made: Attempt, step: str, how: str) -> list[int]:
+def blocks_at(run: Attempt, step: str, status: str) -> list[int]:
     """Blocks of tables that an attempt had written each time it said so of a step."""
-    return [int(line["blocks"]) for line in made.lines if line.get("step") == step and line["is"] == how]
+    return [int(line["blocks"]) for line in run.lines if line.get("step") == step and line["is"] == status]
 
 
-def test_a_sweep_killed_between_its_checkpoints_goes_on_from_the_last(task: Path, whole: Attempt, output: Path) -> None:
+def test_killed_sweep_resumes_from_its_last_checkpoint(task: Path, full_run: Attempt, output: Path) -> None:
     step = "n0.table.sweep"
-    (begun,), (done,) = (blocks_at(whole, step, how) for how in ("begun", "done"))
-    every = done - begun
-    marks = len(blocks_at(whole, step, "checkpoint"))
-    assert marks >= 4
-    recorded = 0
+    (blocks_at_start,), (blocks_at_end,) = (blocks_at(full_run, step, status) for status in ("begun", "done"))
+    block_count = blocks_at_end - blocks_at_start
+    checkpoint_count = len(blocks_at(full_run, step, "checkpoint"))
+    assert checkpoint_count >= 4
+    recorded_blocks = 0
     for share in (0.4, 0.7):
-        killed = attempt(task, f"0/{step}", int(every * share) - recorded)
+        killed = run_attempt(task, f"0/{step}", int(block_count * share) - recorded_blocks)
         assert killed.code == -signal.SIGKILL
-        (begun,), checkpoints = blocks_at(killed, step, "begun"), blocks_at(killed, step, "checkpoint")
+        (blocks_at_start,), checkpoints = blocks_at(killed, step, "begun"), blocks_at(killed, step, "checkpoint")
         assert checkpoints, "it was killed before its first checkpoint"
-        recorded += checkpoints[-1] - begun
-    last = attempt(task)
-    (begun,), (done,) = (blocks_at(last, step, how) for how in ("begun", "done"))
+        recorded_blocks += checkpoints[-1] - blocks_at_start
+    last = run_attempt(task)
+    (blocks_at_start,), (blocks_at_end,) = (blocks_at(last, step, status) for status in ("begun", "done"))
     # What was recorded and what was left come to one sweep: nothing was swept twice, but for what no checkpoint had.
-    assert recorded + done - begun == every
-    assert last.finished == whole.finished
+    assert recorded_blocks + blocks_at_end - blocks_at_start == block_count
+    assert last.result == full_run.result
 
 
 @pytest.mark.parametrize("how", ["a byte of a file", "a file that is missing", "a file that is short"])
-def test_a_step_whose_file_is_damaged_is_made_again_and_those_after_it(task: Path, whole: Attempt, output: Path, how: str) -> None:
-    attempt(task, "0/e0.in.edges", 0)
+def test_steps_from_a_damaged_file_on_are_repeated(task: Path, full_run: Attempt, output: Path, how: str) -> None:
+    run_attempt(task, "0/e0.in.edges", 0)
     file = output / "parts/p00000/e0.out.eid.bin"
     content = file.read_bytes()
     file.unlink()
@@ -193,20 +193,20 @@ def test_a_step_whose_file_is_damaged_is_made_again_and_those_after_it(task: Pat
         file.write_bytes(content[:1000] + bytes([content[1000] ^ 1]) + content[1001:])
     elif how == "a file that is short":
         file.write_bytes(content[:-1])
-    again = attempt(task)
-    made = whole.steps("done")
-    first = made.index("e0.out.edges")
-    assert (again.steps("kept"), again.steps("done")) == (made[:first], made[first:])
-    assert again.finished == whole.finished
+    resumed = run_attempt(task)
+    steps = full_run.steps("done")
+    first = steps.index("e0.out.edges")
+    assert (resumed.steps("kept"), resumed.steps("done")) == (steps[:first], steps[first:])
+    assert resumed.result == full_run.result
 
 
 @pytest.mark.parametrize(
     ("ended", "kind", "first"), [("sweep", keys.B3, "classify"), ("audit", keys.B1, "scan")], ids=["of scratch", "that is final, its scratch gone"]
 )
-def test_a_step_whose_table_is_damaged_is_made_again_and_those_after_it(
-    task: Path, whole: Attempt, output: Path, ended: str, kind: int, first: str
+def test_steps_from_a_damaged_table_on_are_repeated(
+    task: Path, full_run: Attempt, output: Path, ended: str, kind: int, first: str
 ) -> None:
-    attempt(task, f"0/n0.table.{ended}", 0)
+    run_attempt(task, f"0/n0.table.{ended}", 0)
     engine = RocksEngine(output / "stat", FAMILIES)
     key = keys.table_key(keys.table_prefix(0, kind, 0, "weight"), 2)
     family = keys.TABLES if kind == keys.B1 else keys.SCRATCH
@@ -214,54 +214,54 @@ def test_a_step_whose_table_is_damaged_is_made_again_and_those_after_it(
     assert value is not None
     engine.write([(family, key, value[:-1] + bytes([value[-1] ^ 1]))])
     engine.close()
-    again = attempt(task)
-    made = whole.steps("done")
-    assert again.steps("done") == made[made.index(f"n0.table.{first}") :]
-    assert again.finished == whole.finished
+    resumed = run_attempt(task)
+    steps = full_run.steps("done")
+    assert resumed.steps("done") == steps[steps.index(f"n0.table.{first}") :]
+    assert resumed.result == full_run.result
 
 
-def test_steps_of_another_input_are_not_gone_on_from(task: Path, whole: Attempt, output: Path) -> None:
-    attempt(task, "0/e0.out.edges", 0)
+def test_steps_of_another_input_are_not_resumed(task: Path, full_run: Attempt, output: Path) -> None:
+    run_attempt(task, "0/e0.out.edges", 0)
     other = task.with_name("other.json")
     other.write_text(json.dumps(json.loads(task.read_text()) | {"loads": [], "cut": 0}))
-    empty = attempt(other)
+    empty = run_attempt(other)
     assert empty.steps("kept") == []
-    assert {total["count"] for total in empty.finished["totals"]} == {0}
+    assert {total["count"] for total in empty.result["totals"]} == {0}
 
 
-def test_a_build_that_the_disk_refuses_goes_on_once_it_does_not(task: Path, whole: Attempt, output: Path) -> None:
+def test_build_resumes_once_the_disk_accepts_writes(task: Path, full_run: Attempt, output: Path) -> None:
     """No file may be larger than a mebibyte and a half: the edges are the first that are."""
-    refused = attempt(task, largest_file=3 << 19)
+    refused = run_attempt(task, largest_file=3 << 19)
     assert refused.code == 1
     assert "failed" in refused.lines[-1]
     assert refused.steps("done")
     assert not (output / "scratch").exists()
-    again = attempt(task)
-    assert again.steps("kept") == refused.steps("done")
-    assert again.finished == whole.finished
+    resumed = run_attempt(task)
+    assert resumed.steps("kept") == refused.steps("done")
+    assert resumed.result == full_run.result
 
 
-def test_a_stat_database_that_can_not_be_opened_is_made_anew(task: Path, whole: Attempt, output: Path) -> None:
-    attempt(task, "0/e0.out.edges", 0)
+def test_stat_database_that_cannot_be_opened_is_rebuilt(task: Path, full_run: Attempt, output: Path) -> None:
+    run_attempt(task, "0/e0.out.edges", 0)
     (output / "stat/CURRENT").write_text("MANIFEST-000000\n")
-    again = attempt(task)
-    assert again.steps("kept") == []
-    assert again.finished == whole.finished
+    resumed = run_attempt(task)
+    assert resumed.steps("kept") == []
+    assert resumed.result == full_run.result
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["still there", "gone"])
-def test_a_build_killed_after_it_linked_goes_on_whether_its_source_is(task: Path, whole: Attempt, output: Path, gone: bool) -> None:
-    attempt(task)
+def test_build_killed_after_linking_resumes_without_its_source(task: Path, full_run: Attempt, output: Path, gone: bool) -> None:
+    run_attempt(task)
     source, other = task.with_name("source"), task.with_name("linking.json")
     shutil.rmtree(source, ignore_errors=True)
     output.rename(source)
     (source / "parts/p00000/e0.in.eid.bin").unlink()  # so that one unit can not be linked
     other.write_text(json.dumps(json.loads(task.read_text()) | {"sources": [str(source)]}))
-    killed = attempt(other, "0/e0.in.alias", 0)
+    killed = run_attempt(other, "0/e0.in.alias", 0)
     assert (killed.code, killed.steps("done")) == (-signal.SIGKILL, ["e0.in.edges", "e0.in.narrow"])
     if gone:
         shutil.rmtree(source)
-    last = attempt(other)
+    last = run_attempt(other)
     assert last.steps("kept") == ["e0.in.edges", "e0.in.narrow"]
     assert (last.steps("done") == ["e0.in.alias", "e0.in.packed"]) is not gone
-    assert last.finished["images"] == whole.finished["images"]
+    assert last.result["images"] == full_run.result["images"]

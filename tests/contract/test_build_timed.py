@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit import zygote
-from tests.kit.auditing import altered, audited
-from tests.kit.building import Built, Op, Oracle, built, write_loads
+from tests.kit.auditing import alter_value, audit_build
+from tests.kit.building import BuildResult, Op, Oracle, run_build, write_loads
 
 from asterism_proto.errors import Corrupt
 from asterism_proto.schema import Schema
 from graphkit.split import part_of
-from graphkit.times import keys_of
-from storaged.build.marks import Mark
+from graphkit.times import encode_times
+from storaged.build.marks import CompletedPart
 from storaged.store import graph
-from storaged.store.graph import GraphStore
-from storaged.store.image import Adjacency, PartImage, weighed
+from storaged.store.graph import BlockStore
+from storaged.store.image import AdjacencyImage, PartImage, with_weights
 
 SCHEMA = Schema.from_dict(
     {
@@ -68,37 +68,37 @@ SECOND = [
 
 def times_of(loads: list[list[Op]], type_id: int) -> dict[int, int]:
     """The key of each edge id's time."""
-    found: dict[int, int] = {}
+    times: dict[int, int] = {}
     for op in (op for ops in loads for op in ops):
         if op.kind == graph.OUT_EDGES and op.type_id == type_id:
-            given = op.arrays.get("f:when", op.arrays.get("f:at", np.zeros(len(op.arrays["eid"]), np.int64)))
-            found |= dict(zip(op.arrays["eid"].tolist(), keys_of(given).tolist(), strict=True))
-    return found
+            time_column = op.arrays.get("f:when", op.arrays.get("f:at", np.zeros(len(op.arrays["eid"]), np.int64)))
+            times |= dict(zip(op.arrays["eid"].tolist(), encode_times(time_column).tolist(), strict=True))
+    return times
 
 
-def sides(image: PartImage, type_id: int) -> Iterator[tuple[bool, Adjacency]]:
+def sides(image: PartImage, type_id: int) -> Iterator[tuple[bool, AdjacencyImage]]:
     edge = image.edges[type_id]
-    assert edge.into is not None
-    yield from ((False, edge.out), (True, edge.into))
+    assert edge.incoming is not None
+    yield from ((False, edge.outgoing), (True, edge.incoming))
 
 
-def require_times(made: Built, loads: list[list[Op]]) -> None:
+def assert_times(build: BuildResult, loads: list[list[Op]]) -> None:
     """Hold every adjacency against the edges that live, one by one."""
-    oracle = Oracle.after(SCHEMA, loads)
+    oracle = Oracle.from_loads(SCHEMA, loads)
     for type_id in TYPES:
         times = times_of(loads, type_id)
         for incoming in (False, True):
-            living = oracle.living_edges(type_id, incoming=incoming)
-            near = part_of(np.array([edge[incoming] for edge in living]), SCHEMA.parts, SCHEMA.placement)
-            for part, image in enumerate(made.images):
+            living_edges = oracle.live_edges(type_id, incoming=incoming)
+            owners = part_of(np.array([edge[incoming] for edge in living_edges]), SCHEMA.parts, SCHEMA.placement)
+            for part, image in enumerate(build.images):
                 side = dict(sides(image, type_id))[incoming]
                 assert side.when.tolist() == [times[eid] for eid in side.eid.tolist()]
-                assert sorted(side.eid.tolist()) == sorted(edge[2] for edge, at in zip(living, near, strict=True) if at == part)
+                assert sorted(side.eid.tolist()) == sorted(edge[2] for edge, owner in zip(living_edges, owners, strict=True) if owner == part)
                 for start, stop in zip(side.indptr[:-1].tolist(), side.indptr[1:].tolist(), strict=True):
                     assert side.order[start:stop].tolist() == sorted(range(start, stop), key=lambda slot: (side.when[slot], slot))
-    for image in made.images:
-        for by in (image, weighed(image, "root")):
-            for _, side in sides(by, 0):
+    for image in build.images:
+        for view in (image, with_weights(image, "root")):
+            for _, side in sides(view, 0):
                 for start, stop in zip(side.indptr[:-1].tolist(), side.indptr[1:].tolist(), strict=True):
                     ordered = side.weights[side.order[start:stop]].astype(np.float64)
                     expected = [math.fsum(ordered[: k + 1]) for k in range(0, stop - start, 1 + (stop - start) // 50)]
@@ -109,63 +109,63 @@ def require_times(made: Built, loads: list[list[Op]]) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    return built(tmp_path_factory.mktemp("timed"), SCHEMA, [FIRST, SECOND])
+def timed_build(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
+    return run_build(tmp_path_factory.mktemp("timed"), SCHEMA, [FIRST, SECOND])
 
 
-def test_rows_are_in_order_of_their_times_through_deletes_and_upserts(made: Built) -> None:
-    require_times(made, [FIRST, SECOND])
+def test_rows_are_in_time_order_after_deletes_and_upserts(timed_build: BuildResult) -> None:
+    assert_times(timed_build, [FIRST, SECOND])
 
 
-def test_a_row_that_does_not_fit_in_memory_is_ordered_to_the_same_bytes(made: Built) -> None:
-    less = built(made.output.parent, SCHEMA, [FIRST, SECOND], name="less", memory_limit_mib=1)
-    assert less.digests == made.digests
-    assert max(int(np.diff(image.edges[0].out.indptr).max()) for image in made.images) > 11_000  # a limit of 1 MiB is of fewer slots
+def test_row_larger_than_memory_is_sorted_to_the_same_bytes(timed_build: BuildResult) -> None:
+    small_memory_build = run_build(timed_build.output.parent, SCHEMA, [FIRST, SECOND], name="less", memory_limit_mib=1)
+    assert small_memory_build.digests == timed_build.digests
+    assert max(int(np.diff(image.edges[0].outgoing.indptr).max()) for image in timed_build.images) > 11_000  # a limit of 1 MiB is of fewer slots
 
 
-def test_what_no_change_reaches_is_linked_and_a_new_time_makes_an_adjacency_anew(tmp_path: Path) -> None:
+def test_new_time_rebuilds_an_adjacency_and_links_the_rest(tmp_path: Path) -> None:
     loads = [FIRST, [edges(2, 50, 20)], [edges(1, 2000, 5)]]
-    whole = [built(tmp_path, SCHEMA, loads, name="one", upto=1)]
-    whole.append(built(tmp_path, SCHEMA, loads, name="two", upto=2, sources=whole))
-    whole.append(built(tmp_path, SCHEMA, loads, name="three", sources=whole[1:]))
-    anew = built(tmp_path, SCHEMA, loads, name="anew")
-    assert whole[2].digests == anew.digests
-    require_times(whole[2], loads)
-    for build, expected in ((whole[1], {"e2.out", "e2.in", "e2.table"}), (whole[2], {"e1.out", "e1.in", "e1.table", "e1.features"})):
+    linked_builds = [run_build(tmp_path, SCHEMA, loads, name="one", commit=1)]
+    linked_builds.append(run_build(tmp_path, SCHEMA, loads, name="two", commit=2, sources=linked_builds))
+    linked_builds.append(run_build(tmp_path, SCHEMA, loads, name="three", sources=linked_builds[1:]))
+    fresh_build = run_build(tmp_path, SCHEMA, loads, name="anew")
+    assert linked_builds[2].digests == fresh_build.digests
+    assert_times(linked_builds[2], loads)
+    for build, expected in ((linked_builds[1], {"e2.out", "e2.in", "e2.table"}), (linked_builds[2], {"e1.out", "e1.in", "e1.table", "e1.features"})):
         for part in range(SCHEMA.parts):
-            mark = Mark.read(build.output, part)
-            assert mark is not None
-            assert {name for name, record in mark.units.items() if not record["linked"] and name.startswith("e")} <= expected
+            completed_part = CompletedPart.read(build.output, part)
+            assert completed_part is not None
+            assert {name for name, record in completed_part.units.items() if not record["linked"] and name.startswith("e")} <= expected
 
 
 def test_an_adjacency_of_another_time_is_not_linked(tmp_path: Path) -> None:
     plain = replace(SCHEMA, edge_types=(replace(SCHEMA.edge_types[0], time=""), *SCHEMA.edge_types[1:]))
-    first = built(tmp_path, SCHEMA, [FIRST], name="timed")
-    second = built(tmp_path, plain, [FIRST], name="plain", sources=[first])
+    first = run_build(tmp_path, SCHEMA, [FIRST], name="timed")
+    second = run_build(tmp_path, plain, [FIRST], name="plain", sources=[first])
     assert not any(side.when.size for image in second.images for _, side in sides(image, 0))
     assert all(side.when.size for image in second.images for _, side in sides(image, 1))
 
 
 @pytest.mark.parametrize("step", ["e0.out.order", "e0.in.time_sums"])
-def test_a_build_killed_in_a_step_of_times_goes_on_to_the_same_bytes(tmp_path: Path, step: str) -> None:
-    one = replace(SCHEMA, parts=1)
-    store = GraphStore.open(tmp_path / "graph", one)
-    write_loads(store, one, [FIRST])
+def test_build_killed_in_a_time_step_resumes_to_the_same_bytes(tmp_path: Path, step: str) -> None:
+    one_part_schema = replace(SCHEMA, parts=1)
+    store = BlockStore.open(tmp_path / "graph", one_part_schema)
+    write_loads(store, one_part_schema, [FIRST])
     store.checkpoint(tmp_path / "checkpoint")
     store.close()
-    task = {"space_id": 1, "schema": one.to_dict(), "parts": [0], "cut": 1, "loads": [1], "memory_limit_mib": 64, "checkpoint_rows": 1}
+    task = {"space_id": 1, "schema": one_part_schema.to_dict(), "parts": [0], "cut": 1, "loads": [1], "memory_limit_mib": 64, "checkpoint_rows": 1}
     task |= {"checkpoint": str(tmp_path / "checkpoint"), "output": str(tmp_path / "out")}
     (tmp_path / "task.json").write_text(json.dumps(task))
-    run = ["tests.kit.killed_build", str(tmp_path / "task.json")]
-    assert zygote.run(*run, f"0/{step}", "0").returncode == -signal.SIGKILL
-    again = zygote.run(*run, "", "-1")
-    again.check_returncode()
-    said = [json.loads(line) for line in again.stdout.splitlines()]
-    done = [line["step"] for line in said if line.get("is") == "done"]
-    assert done[0] == step
-    assert step not in [line["step"] for line in said if line.get("is") == "kept"]
-    (part,) = built(tmp_path, one, [FIRST], name="whole").digests
-    assert said[-1]["finished"]["images"][0]["digest"] == part
+    command = ["tests.kit.killed_build", str(tmp_path / "task.json")]
+    assert zygote.run(*command, f"0/{step}", "0").returncode == -signal.SIGKILL
+    completed = zygote.run(*command, "", "-1")
+    completed.check_returncode()
+    reports = [json.loads(line) for line in completed.stdout.splitlines()]
+    finished_steps = [line["step"] for line in reports if line.get("is") == "done"]
+    assert finished_steps[0] == step
+    assert step not in [line["step"] for line in reports if line.get("is") == "kept"]
+    (digest,) = run_build(tmp_path, one_part_schema, [FIRST], name="whole").digests
+    assert reports[-1]["finished"]["images"][0]["digest"] == digest
 
 
 @pytest.mark.parametrize(
@@ -179,23 +179,23 @@ def test_a_build_killed_in_a_step_of_times_goes_on_to_the_same_bytes(tmp_path: P
         ("e1.out.when", "out-copy: the order of its edges|mix_out"),
     ],
 )
-def test_the_audit_finds_an_order_a_sum_or_a_time_that_is_not_the_edges(tmp_path: Path, name: str, told: str) -> None:
-    made = built(tmp_path, SCHEMA, [FIRST])
-    images = dict(enumerate(made.digests))
-    audited(made, SCHEMA, images)
-    file = np.fromfile(made.output / f"parts/p00001/{name}.bin", {"order": "u4", "sums": "f8", "when": "i8"}[name.split(".")[-1].split("_")[-1]])
+def test_the_audit_finds_wrong_orders_sums_and_times(tmp_path: Path, name: str, told: str) -> None:
+    new_build = run_build(tmp_path, SCHEMA, [FIRST])
+    images = dict(enumerate(new_build.digests))
+    audit_build(new_build, SCHEMA, images)
+    file = np.fromfile(new_build.output / f"parts/p00001/{name}.bin", {"order": "u4", "sums": "f8", "when": "i8"}[name.split(".")[-1].split("_")[-1]])
     value = file[0] if "order" in name else file[1] + 1
-    images[1] = altered(made, name, 1, value)
+    images[1] = alter_value(new_build, name, 1, value)
     with pytest.raises(Corrupt, match=told):
-        audited(made, SCHEMA, images)
+        audit_build(new_build, SCHEMA, images)
 
 
-def test_the_copies_of_an_edge_are_held_to_the_same_time(made: Built) -> None:
+def test_copies_of_an_edge_must_have_the_same_time(timed_build: BuildResult) -> None:
     """Times are in the mixes that the totals of both copies are compared by."""
     for type_id in (0, 1, 2):
-        totals = [t for result in made.results for t in result.totals if (t.element, t.type_id, t.weight_name) == (2, type_id, "weight")]
+        totals = [t for result in timed_build.results for t in result.totals if (t.element, t.type_id, t.weight_name) == (2, type_id, "weight")]
         assert sum(t.mix_out for t in totals) % 2**64 == sum(t.mix_in for t in totals) % 2**64
     plain = replace(SCHEMA, edge_types=tuple(replace(edge_type, time="") for edge_type in SCHEMA.edge_types))
-    other = built(made.output.parent, plain, [FIRST, SECOND], name="plain")
-    mixes = [[t.mix_out for result in some.results for t in result.totals if (t.element, t.type_id) == (2, 0)] for some in (made, other)]
+    other = run_build(timed_build.output.parent, plain, [FIRST, SECOND], name="plain")
+    mixes = [[t.mix_out for result in some.results for t in result.totals if (t.element, t.type_id) == (2, 0)] for some in (timed_build, other)]
     assert mixes[0] != mixes[1]

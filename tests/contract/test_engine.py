@@ -15,7 +15,7 @@ from tests.kit.small_disk import small_disk
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, Unavailable
 from storaged.store.engine import Engine, Family, RocksEngine
 from storaged.store.memory import MemoryEngine
-from storaged.store.reopening import Reopening
+from storaged.store.reopening import RecoveringEngine
 
 FAMILIES = (Family(name="a", compressed=True, blobs=True, cached=False), Family(name="b"))
 LARGE = bytes(range(256)) * 4096
@@ -31,10 +31,10 @@ def rocks(path: Path) -> Engine:
 
 @pytest.fixture(params=[memory, rocks], ids=["memory", "rocksdb"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
-    made: Callable[[Path], Engine] = request.param
-    opened = made(tmp_path)
-    yield opened
-    opened.close()
+    open_engine: Callable[[Path], Engine] = request.param
+    instance = open_engine(tmp_path)
+    yield instance
+    instance.close()
 
 
 def size_of(folder: Path) -> int:
@@ -63,7 +63,7 @@ def test_families_do_not_see_each_other(engine: Engine) -> None:
     assert engine.get("b", b"k") is None
 
 
-def test_a_range_that_is_deleted_is_gone_and_its_ends_are_half_open(engine: Engine) -> None:
+def test_deleted_range_is_empty_and_half_open(engine: Engine) -> None:
     engine.write([("a", bytes([i]), b"v") for i in range(5)])
     engine.delete_range("a", b"\x01", b"\x03")
     assert [key for key, _ in engine.scan("a", b"", None)] == [b"\x00", b"\x03", b"\x04"]
@@ -79,7 +79,7 @@ def test_a_dropped_family_is_empty_and_can_be_written_again(engine: Engine) -> N
 
 @pytest.mark.parametrize("blocks", [0, 2, 9], ids=["empty", "small", "large"])
 def test_a_sorted_run_is_seen_once_it_is_finished(engine: Engine, blocks: int) -> None:
-    run = engine.bulk("b")
+    run = engine.bulk_writer("b")
     for i in range(blocks):
         run.put(bytes([i]), LARGE)
     assert list(engine.scan("b", b"", None)) == []
@@ -88,7 +88,7 @@ def test_a_sorted_run_is_seen_once_it_is_finished(engine: Engine, blocks: int) -
 
 
 def test_two_sorted_runs_grow_side_by_side(engine: Engine) -> None:
-    runs = [engine.bulk("b"), engine.bulk("b")]
+    runs = [engine.bulk_writer("b"), engine.bulk_writer("b")]
     for i in range(8):
         for r, run in enumerate(runs):
             run.put(bytes([r, i]), LARGE)
@@ -98,7 +98,7 @@ def test_two_sorted_runs_grow_side_by_side(engine: Engine) -> None:
 
 
 def test_a_sorted_run_refuses_a_key_out_of_order(engine: Engine) -> None:
-    run = engine.bulk("b")
+    run = engine.bulk_writer("b")
     run.put(b"\x02", b"")
     with pytest.raises(InvalidRequest, match="ascending"):
         run.put(b"\x01", b"")
@@ -117,13 +117,13 @@ def test_a_checkpoint_does_not_see_what_came_after_it(tmp_path: Path) -> None:
     engine.close()
 
 
-def test_an_acknowledged_write_is_there_without_a_farewell(tmp_path: Path) -> None:
+def test_acknowledged_write_survives_without_a_close(tmp_path: Path) -> None:
     engine = RocksEngine(tmp_path / "db", FAMILIES)
     engine.write([("a", b"k", b"1")])
     engine.checkpoint(tmp_path / "as-left")  # what a crash would leave: nothing was flushed or closed
-    again = RocksEngine(tmp_path / "as-left", FAMILIES)
-    assert again.get("a", b"k") == b"1"
-    again.close()
+    reopened = RocksEngine(tmp_path / "as-left", FAMILIES)
+    assert reopened.get("a", b"k") == b"1"
+    reopened.close()
     engine.close()
 
 
@@ -135,56 +135,56 @@ def test_a_folder_has_one_writer(tmp_path: Path) -> None:
     RocksEngine(tmp_path / "db", FAMILIES).close()
 
 
-def test_space_comes_back_from_drops_and_from_compacted_deletes(tmp_path: Path) -> None:
+def test_drops_and_compacted_deletes_free_space(tmp_path: Path) -> None:
     engine = RocksEngine(tmp_path / "db", FAMILIES)
-    run = engine.bulk("b")
+    run = engine.bulk_writer("b")
     for i in range(16):
         run.put(bytes([i]), LARGE)
     run.finish()
-    full = size_of(tmp_path)
+    full_size = size_of(tmp_path)
     engine.drop("b")
-    assert size_of(tmp_path) < full - 15 * len(LARGE)
+    assert size_of(tmp_path) < full_size - 15 * len(LARGE)
     noise = np.random.default_rng(1).bytes(1 << 20)  # nothing to compress
     engine.write([("a", bytes([i]), noise) for i in range(8)])
     engine.compact("a")
-    before = size_of(tmp_path)
+    size_before = size_of(tmp_path)
     engine.write([("a", bytes([i]), None) for i in range(6)])
     engine.compact("a")
-    assert size_of(tmp_path) < before - 5 * len(noise)
+    assert size_of(tmp_path) < size_before - 5 * len(noise)
     assert engine.get("a", b"\x07") == noise
     engine.close()
 
 
-def test_others_read_and_write_while_a_compaction_goes_on_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_compaction_blocks_no_reads_and_loses_nothing(tmp_path: Path) -> None:
     engine = RocksEngine(tmp_path / "db", FAMILIES)
     noise = np.random.default_rng(2).bytes(100 << 20)  # nothing to compress
     values = [noise[i << 20 : (i + 1) << 20] for i in range(100)]
     engine.write([("a", bytes([i]), value) for i, value in enumerate(values)])
     engine.compact("a")
-    full = engine.size()
+    full_size = engine.size()
     engine.write([("a", bytes([i]), None) for i in range(0, 100, 2)])
-    over, reads = threading.Event(), 0
+    stop, read_count = threading.Event(), 0
 
     def read() -> None:
-        nonlocal reads
-        while not over.is_set():
+        nonlocal read_count
+        while not stop.is_set():
             assert engine.get("a", b"\x03") == values[3]
-            reads += 1
+            read_count += 1
             time.sleep(0.001)
 
     reader = threading.Thread(target=read)
     reader.start()
     engine.compact("a")
-    over.set()
+    stop.set()
     reader.join()
-    assert reads > 20, "a compaction kept everybody else from working"
-    assert engine.size() < full * 0.6
+    assert read_count > 20, "a compaction kept everybody else from working"
+    assert engine.size() < full_size * 0.6
     assert [key[0] for key, _ in engine.scan("a", b"", None)] == list(range(1, 100, 2))
     assert all(engine.get("a", bytes([i])) == values[i] for i in range(1, 100, 2))
     engine.close()
 
 
-def test_a_compaction_that_is_called_off_returns_and_leaves_everything(tmp_path: Path) -> None:
+def test_cancelled_compaction_returns_and_keeps_all_entries(tmp_path: Path) -> None:
     engine = RocksEngine(tmp_path / "db", FAMILIES)
     noise = np.random.default_rng(3).bytes(1 << 20)
     engine.write([("a", bytes([i]), noise) for i in range(50)])
@@ -196,7 +196,7 @@ def test_a_compaction_that_is_called_off_returns_and_leaves_everything(tmp_path:
 
 def test_a_damaged_file_is_corrupt_not_an_early_end(tmp_path: Path) -> None:
     engine = RocksEngine(tmp_path / "db", (Family(name="b", cached=False),))
-    run = engine.bulk("b")
+    run = engine.bulk_writer("b")
     for i in range(9):
         run.put(bytes([i]), LARGE)
     run.finish()
@@ -211,44 +211,44 @@ def test_a_damaged_file_is_corrupt_not_an_early_end(tmp_path: Path) -> None:
     engine.close()
 
 
-def test_a_run_that_is_kept_can_be_taken_in_again(engine: Engine, tmp_path: Path) -> None:
-    run = engine.bulk("b", tmp_path / "runs" / "1.sst")
+def test_kept_run_can_be_ingested_again(engine: Engine, tmp_path: Path) -> None:
+    run = engine.bulk_writer("b", tmp_path / "runs" / "1.sst")
     for i in range(3):
         run.put(bytes([i]), b"%d" % i)
     run.finish()
-    before = list(engine.scan("b", b"", None))
+    entries = list(engine.scan("b", b"", None))
     engine.drop("b")
     assert list(engine.scan("b", b"", None)) == []
-    engine.take_in("b", tmp_path / "runs" / "1.sst")
-    assert list(engine.scan("b", b"", None)) == before == [(bytes([i]), b"%d" % i) for i in range(3)]
+    engine.ingest_file("b", tmp_path / "runs" / "1.sst")
+    assert list(engine.scan("b", b"", None)) == entries == [(bytes([i]), b"%d" % i) for i in range(3)]
     with pytest.raises(Unavailable, match="made again"):
-        engine.take_in("b", tmp_path / "runs" / "2.sst")
+        engine.ingest_file("b", tmp_path / "runs" / "2.sst")
 
 
-def test_a_kept_run_without_a_key_is_no_file(tmp_path: Path) -> None:
+def test_kept_run_without_a_key_writes_no_file(tmp_path: Path) -> None:
     engine = RocksEngine(tmp_path / "db", FAMILIES)
-    engine.bulk("b", tmp_path / "kept.sst").finish()
+    engine.bulk_writer("b", tmp_path / "kept.sst").finish()
     assert not (tmp_path / "kept.sst").exists()
     engine.close()
 
 
 @pytest.mark.parametrize("used_before", [False, True], ids=["fresh", "deleted range"])
 def test_databases_share_a_kept_run_and_none_alters_it(tmp_path: Path, *, used_before: bool) -> None:
-    kept = tmp_path / "kept.sst"
+    run_file = tmp_path / "kept.sst"
     first, second = RocksEngine(tmp_path / "one" / "db", FAMILIES), RocksEngine(tmp_path / "two" / "db", FAMILIES)
-    run = first.bulk("b", kept)
+    run = first.bulk_writer("b", run_file)
     for i in range(4):
         run.put(bytes([i]), LARGE)
     run.finish()
-    content, links = kept.read_bytes(), kept.stat().st_nlink
+    content, link_count = run_file.read_bytes(), run_file.stat().st_nlink
     if used_before:  # then RocksDB would write a sequence number into the file
         second.write([("b", bytes([9 * (i % 2)]), b"old") for i in range(2)])
         second.delete_range("b", b"\x00", b"\x05")
-    second.take_in("b", kept)
+    second.ingest_file("b", run_file)
     expected = [(bytes([i]), LARGE) for i in range(4)] + [(b"\x09", b"old")] * used_before
     assert list(second.scan("b", b"", None)) == expected
-    assert kept.read_bytes() == content
-    assert kept.stat().st_nlink == links + (not used_before)
+    assert run_file.read_bytes() == content
+    assert run_file.stat().st_nlink == link_count + (not used_before)
     first.close()
     shutil.rmtree(tmp_path / "one")
     second.close()
@@ -258,29 +258,29 @@ def test_databases_share_a_kept_run_and_none_alters_it(tmp_path: Path, *, used_b
 
 
 @pytest.mark.parametrize("rest", [0, 300_000])
-def test_a_full_disk_refuses_writes_and_loses_none_that_was_acknowledged(tmp_path: Path, rest: int) -> None:
+def test_full_disk_refuses_writes_and_loses_no_acknowledged_one(tmp_path: Path, rest: int) -> None:
     with small_disk(tmp_path / "disk", 48) as disk:
         path = disk.path / "db"
-        engine = Reopening(path, lambda: RocksEngine(path, FAMILIES))
+        engine = RecoveringEngine(path, lambda: RocksEngine(path, FAMILIES))
         keys = [b"%04d" % i for i in range(8)]
         for key in keys:
             engine.write([("a", key, LARGE), ("b", key, b"1")])
-        disk.fill(leave=rest)
+        disk.fill(keep_free=rest)
         for _ in range(3):
             with pytest.raises(Unavailable, match="the disk is full"):
                 engine.write([("a", b"lost", LARGE), ("b", b"lost", b"1")])
         # It reads on a full disk, and is asked to write again as soon as there is room.
         assert [key for key, _ in engine.scan("b", b"", None)] == keys
         disk.empty()
-        reading = engine.scan("a", b"", None)
-        assert next(reading)[0] == keys[0]
+        entries = engine.scan("a", b"", None)
+        assert next(entries)[0] == keys[0]
         with pytest.raises(Unavailable, match="while it is read"):
             engine.write([("b", b"x", b"1")])
-        reading.close()  # type: ignore[attr-defined]  # a generator
+        entries.close()  # type: ignore[attr-defined]  # a generator
         engine.write([("a", b"kept", LARGE), ("b", b"kept", b"1")])
         assert [key for key, _ in engine.scan("b", b"", None)] == [*keys, b"kept"]
         assert [key for key, value in engine.scan("a", b"", None) if value == LARGE] == [*keys, b"kept"]
         engine.close()
-        engine = Reopening(path, lambda: RocksEngine(path, FAMILIES))
+        engine = RecoveringEngine(path, lambda: RocksEngine(path, FAMILIES))
         assert [key for key, _ in engine.scan("b", b"", None)] == [*keys, b"kept"]
         engine.close()

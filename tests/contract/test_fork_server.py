@@ -16,7 +16,7 @@ from typing import IO
 
 import psutil
 import pytest
-from tests.kit.task_processes import gone
+from tests.kit.task_processes import has_ended
 from tests.kit.waiting import HANG_S, wait_until
 
 from storaged.fork_server import ForkServer, TaskProcess
@@ -57,7 +57,7 @@ def errors() -> Iterator[IO[str]]:
 
 
 @pytest.fixture
-def endless(tmp_path: Path) -> Path:
+def endless_task(tmp_path: Path) -> Path:
     """A task that waits for its file."""
     os.mkfifo(tmp_path / "endless.json")
     return tmp_path / "endless.json"
@@ -70,11 +70,11 @@ def last_line(task: TaskProcess) -> object:
 
 def open_files(pid: int) -> list[str]:
     """Return what the descriptors of a process refer to."""
-    found = []
+    targets = []
     for fd in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(FileNotFoundError):
-            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
-    return found
+            targets.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return targets
 
 
 def test_a_child_reports_its_end_and_its_status(server: ForkServer, errors: IO[str], tmp_path: Path) -> None:
@@ -108,8 +108,8 @@ def test_an_error_of_a_child_is_on_its_stderr(server: ForkServer, errors: IO[str
     assert "ModuleNotFoundError" in errors.read()
 
 
-def test_a_child_has_a_name_a_session_and_no_files_of_the_server(server: ForkServer, errors: IO[str], endless: Path) -> None:
-    task = server.start_task("storaged.build", endless, errors)
+def test_a_child_has_a_name_a_session_and_no_files_of_the_server(server: ForkServer, errors: IO[str], endless_task: Path) -> None:
+    task = server.start_task("storaged.build", endless_task, errors)
     process = psutil.Process(task.pid)
     wait_until(lambda: process.name() == "storaged.build", "the name is not set")
     assert os.getsid(task.pid) == task.pid
@@ -122,8 +122,8 @@ def test_a_child_has_a_name_a_session_and_no_files_of_the_server(server: ForkSer
     task.stdout.close()
 
 
-def test_a_child_is_held_and_goes_on(server: ForkServer, errors: IO[str], endless: Path) -> None:
-    task = server.start_task("storaged.build", endless, errors)
+def test_child_is_stopped_and_continued(server: ForkServer, errors: IO[str], endless_task: Path) -> None:
+    task = server.start_task("storaged.build", endless_task, errors)
     process = psutil.Process(task.pid)
     wait_until(lambda: process.name() == "storaged.build", "the child has begun")
     task.send_signal(signal.SIGSTOP)
@@ -136,47 +136,47 @@ def test_a_child_is_held_and_goes_on(server: ForkServer, errors: IO[str], endles
     task.stdout.close()
 
 
-def test_children_run_beside_each_other(server: ForkServer, endless: Path, tmp_path: Path) -> None:
-    ends: list[int] = []
+def test_children_run_concurrently(server: ForkServer, endless_task: Path, tmp_path: Path) -> None:
+    statuses: list[int] = []
 
     def run() -> None:
         with tempfile.TemporaryFile("w+") as errors:
             task = server.start_task("storaged.build", tmp_path / "absent.json", errors)
             task.stdout.close()
-            ends.append(task.wait())
+            statuses.append(task.wait())
 
     with tempfile.TemporaryFile("w+") as errors:
-        waiting = server.start_task("storaged.build", endless, errors)
+        waiting_task = server.start_task("storaged.build", endless_task, errors)
         threads = [threading.Thread(target=run) for _ in range(20)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(HANG_S)
-        assert len(ends) == 20
-        waiting.send_signal(signal.SIGKILL)
-        assert waiting.wait() == -signal.SIGKILL
-        waiting.stdout.close()
+        assert len(statuses) == 20
+        waiting_task.send_signal(signal.SIGKILL)
+        assert waiting_task.wait() == -signal.SIGKILL
+        waiting_task.stdout.close()
 
 
-def test_a_killed_server_takes_its_children_along_and_is_replaced(server: ForkServer, errors: IO[str], endless: Path, tmp_path: Path) -> None:
-    task = server.start_task("storaged.build", endless, errors)
+def test_killed_server_ends_its_children_and_is_replaced(server: ForkServer, errors: IO[str], endless_task: Path, tmp_path: Path) -> None:
+    task = server.start_task("storaged.build", endless_task, errors)
     process = psutil.Process(task.pid)
     os.kill(process.ppid(), signal.SIGKILL)
     assert task.wait() == -signal.SIGKILL
-    wait_until(lambda: gone(process), "the child goes on without its server")
+    wait_until(lambda: has_ended(process), "the child goes on without its server")
     task.stdout.close()
-    again = server.start_task("storaged.build", tmp_path / "absent.json", errors)
-    again.stdout.close()
-    assert again.wait() == 1
+    next_task = server.start_task("storaged.build", tmp_path / "absent.json", errors)
+    next_task.stdout.close()
+    assert next_task.wait() == 1
 
 
-def test_closing_ends_the_children(errors: IO[str], endless: Path) -> None:
+def test_closing_ends_the_children(errors: IO[str], endless_task: Path) -> None:
     server = ForkServer()
-    task = server.start_task("storaged.build", endless, errors)
+    task = server.start_task("storaged.build", endless_task, errors)
     process = psutil.Process(task.pid)
     server.close()
     assert task.wait() == -signal.SIGKILL
-    wait_until(lambda: gone(process), "the child goes on without its server")
+    wait_until(lambda: has_ended(process), "the child goes on without its server")
     task.stdout.close()
 
 
@@ -189,22 +189,22 @@ def test_a_server_that_imports_still_ends_at_once() -> None:
 
 
 def test_no_fork_of_a_process_with_threads() -> None:
-    over = threading.Event()
-    thread = threading.Thread(target=over.wait)
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
     thread.start()
     try:
         with pytest.raises(RuntimeError, match="would lack all but one"):
             ForkServer().fork()
     finally:
-        over.set()
+        stop.set()
         thread.join()
 
 
 @pytest.mark.parametrize("start", ["forked", "forked without pidfd", "executed"])
 @pytest.mark.parametrize("beside", ["fork", "alone"])
 @pytest.mark.parametrize("end", ["kill", "close"])
-def test_nothing_outlives_the_daemon(start: str, beside: str, end: str, endless: Path) -> None:
-    command = [sys.executable, "-c", PARENT, start, str(endless), beside]
+def test_nothing_outlives_the_daemon(start: str, beside: str, end: str, endless_task: Path) -> None:
+    command = [sys.executable, "-c", PARENT, start, str(endless_task), beside]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdin is not None
         assert parent.stdout is not None
@@ -215,14 +215,14 @@ def test_nothing_outlives_the_daemon(start: str, beside: str, end: str, endless:
         # To the whole group, as a terminal and service managers do: the daemon decides when its tasks end.
         server.send_signal(signal.SIGINT)
         server.send_signal(signal.SIGTERM)
-        assert not gone(server)
+        assert not has_ended(server)
         if fork:
             os.kill(fork, signal.SIGSTOP)  # it would read the standard input
         if end == "kill":
             parent.kill()
         else:
             parent.stdin.close()
-        wait_until(lambda: gone(server), "the server outlives the daemon")
-        wait_until(lambda: gone(task), "a task outlives the daemon")
+        wait_until(lambda: has_ended(server), "the server outlives the daemon")
+        wait_until(lambda: has_ended(task), "a task outlives the daemon")
         if fork:
             os.kill(fork, signal.SIGKILL)

@@ -15,15 +15,15 @@ from metad.store.rocks import RocksStore
 
 
 @pytest.fixture(params=["memory", "rocks"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], MetaStore]:
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], MetaStore]:
     if request.param == "memory":
         return MemoryStore
     return lambda: RocksStore(tmp_path / "deep" / "store")
 
 
 @pytest.fixture
-def store(make: Callable[[], MetaStore]) -> Iterator[MetaStore]:
-    store = make()
+def store(open_store: Callable[[], MetaStore]) -> Iterator[MetaStore]:
+    store = open_store()
     yield store
     store.close()
 
@@ -49,7 +49,7 @@ def test_none_deletes_and_deleting_nothing_is_fine(store: MetaStore) -> None:
     assert (store.get(b"a"), store.get(b"b")) == (None, b"2")
 
 
-def test_a_range_has_every_key_with_its_prefix_and_no_other_in_order(store: MetaStore) -> None:
+def test_range_has_exactly_the_keys_of_its_prefix_in_order(store: MetaStore) -> None:
     store.write({b"p/2": b"two", b"p/10": b"ten", b"p": b"short", b"p0": b"after", b"o/9": b"before", b"p/\xff\xff": b"last"})
     assert store.range(b"p/") == [(b"p/10", b"ten"), (b"p/2", b"two"), (b"p/\xff\xff", b"last")]
 
@@ -71,27 +71,27 @@ def test_values_are_any_bytes_of_any_size(store: MetaStore) -> None:
     assert store.range(b"\x00") == [(b"\x00\xff/", value)]
 
 
-def test_a_write_of_many_keys_is_seen_whole_or_not_at_all(store: MetaStore) -> None:
-    seen: list[set[bytes]] = []
-    over = threading.Event()
+def test_write_of_many_keys_is_atomic(store: MetaStore) -> None:
+    observed: list[set[bytes]] = []
+    stop = threading.Event()
 
-    def look() -> None:
-        while not over.is_set():
-            seen.append({value for _, value in store.range(b"k/")})
+    def poll() -> None:
+        while not stop.is_set():
+            observed.append({value for _, value in store.range(b"k/")})
 
-    reader = threading.Thread(target=look)
+    reader = threading.Thread(target=poll)
     store.write({b"k/%03d" % i: b"0" for i in range(200)})
     reader.start()
-    for turn in range(1, 40):
-        store.write({b"k/%03d" % i: b"%d" % turn for i in range(200)})
-    over.set()
+    for write_number in range(1, 40):
+        store.write({b"k/%03d" % i: b"%d" % write_number for i in range(200)})
+    stop.set()
     reader.join()
-    assert seen
-    assert all(len(values) == 1 for values in seen)
+    assert observed
+    assert all(len(values) == 1 for values in observed)
 
 
-def test_after_the_close_every_call_is_refused(make: Callable[[], MetaStore]) -> None:
-    store = make()
+def test_after_the_close_every_call_is_refused(open_store: Callable[[], MetaStore]) -> None:
+    store = open_store()
     store.close()
     store.close()
     for call in (lambda: store.get(b"a"), lambda: store.range(b""), lambda: store.write({b"a": b"1"})):
@@ -99,14 +99,14 @@ def test_after_the_close_every_call_is_refused(make: Callable[[], MetaStore]) ->
             call()
 
 
-def test_rocks_keeps_what_it_acknowledged_over_a_reopening(tmp_path: Path) -> None:
+def test_rocks_keeps_acknowledged_writes_after_reopening(tmp_path: Path) -> None:
     store = RocksStore(tmp_path / "s")
     store.write({b"a": b"1", b"b": b"2"})
     store.write({b"b": None})
     store.close()
-    again = RocksStore(tmp_path / "s")
-    assert again.range(b"") == [(b"a", b"1")]
-    again.close()
+    reopened = RocksStore(tmp_path / "s")
+    assert reopened.range(b"") == [(b"a", b"1")]
+    reopened.close()
 
 
 def test_rocks_refuses_a_folder_that_is_open(tmp_path: Path) -> None:
@@ -116,17 +116,17 @@ def test_rocks_refuses_a_folder_that_is_open(tmp_path: Path) -> None:
     store.close()
 
 
-def _killed(store: RocksStore, folder: Path, to: Path) -> Path:
+def _copy_as_killed(store: RocksStore, folder: Path, target: Path) -> Path:
     """A copy of the folder as a kill leaves it, the log synced and nothing flushed; gives the log."""
-    to.mkdir()
+    target.mkdir()
     for file in folder.iterdir():
         if file.name != "LOCK":
-            (to / file.name).write_bytes(file.read_bytes())
+            (target / file.name).write_bytes(file.read_bytes())
     store.close()
-    return next(file for file in to.iterdir() if file.suffix == ".log" and file.stat().st_size)
+    return next(file for file in target.iterdir() if file.suffix == ".log" and file.stat().st_size)
 
 
-def _fifty(folder: Path) -> RocksStore:
+def _store_with_fifty_keys(folder: Path) -> RocksStore:
     store = RocksStore(folder)
     for i in range(50):
         store.write({b"key/%02d" % i: b"x" * 500})
@@ -135,7 +135,7 @@ def _fifty(folder: Path) -> RocksStore:
 
 def test_rocks_refuses_a_log_with_damage_before_its_end(tmp_path: Path) -> None:
     """It must not pass for an older state."""
-    log = _killed(_fifty(tmp_path / "s"), tmp_path / "s", tmp_path / "killed")
+    log = _copy_as_killed(_store_with_fifty_keys(tmp_path / "s"), tmp_path / "s", tmp_path / "killed")
     content = bytearray(log.read_bytes())
     content[content.index(b"x" * 100, len(content) // 2)] ^= 0xFF
     log.write_bytes(bytes(content))
@@ -145,18 +145,18 @@ def test_rocks_refuses_a_log_with_damage_before_its_end(tmp_path: Path) -> None:
 
 def test_rocks_opens_with_a_torn_end_of_its_log(tmp_path: Path) -> None:
     """That is a write that nobody was told of."""
-    log = _killed(_fifty(tmp_path / "s"), tmp_path / "s", tmp_path / "killed")
+    log = _copy_as_killed(_store_with_fifty_keys(tmp_path / "s"), tmp_path / "s", tmp_path / "killed")
     log.write_bytes(log.read_bytes()[:-100])
-    again = RocksStore(tmp_path / "killed")
-    assert [key for key, _ in again.range(b"key/")] == [b"key/%02d" % i for i in range(49)]
-    again.close()
+    reopened = RocksStore(tmp_path / "killed")
+    assert [key for key, _ in reopened.range(b"key/")] == [b"key/%02d" % i for i in range(49)]
+    reopened.close()
 
 
-def _torn(path: Path) -> None:
+def _truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def _altered(path: Path) -> None:
+def _flip_bit(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 4] ^= 0x40
     path.write_bytes(bytes(content))
@@ -165,19 +165,19 @@ def _altered(path: Path) -> None:
 @pytest.mark.parametrize(
     ("pattern", "damage"),
     [
-        ("MANIFEST-*", _altered),
+        ("MANIFEST-*", _flip_bit),
         ("MANIFEST-*", Path.unlink),
-        ("CURRENT", _torn),
+        ("CURRENT", _truncate),
         ("CURRENT", Path.unlink),
-        ("*.sst", _altered),
-        ("*.sst", _torn),
+        ("*.sst", _flip_bit),
+        ("*.sst", _truncate),
         ("*.sst", Path.unlink),
     ],
 )
-def test_rocks_refuses_damaged_and_missing_files_by_the_name_of_its_folder(tmp_path: Path, pattern: str, damage: Callable[[Path], None]) -> None:
+def test_rocks_refuses_damaged_and_missing_files(tmp_path: Path, pattern: str, damage: Callable[[Path], None]) -> None:
     """None passes for an older state, or for an empty one."""
     folder = tmp_path / "killed"
-    _killed(_fifty(tmp_path / "s"), tmp_path / "s", folder)
+    _copy_as_killed(_store_with_fifty_keys(tmp_path / "s"), tmp_path / "s", folder)
     if pattern == "*.sst":
         RocksStore(folder).close()  # what was in the log is in files of its own now
     damage(max(folder.glob(pattern), key=lambda path: path.stat().st_size))

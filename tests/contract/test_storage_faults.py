@@ -16,15 +16,15 @@ from metad.store.rocks import RocksStore
 _BLOCK, _HEADER = 32 << 10, 7
 
 
-def records(log: Path) -> list[int]:
+def record_offsets(log: Path) -> list[int]:
     """The places of the records of a log that has no more than one block."""
     content = log.read_bytes()
     assert len(content) < _BLOCK
-    found, at = [], 0
-    while at + _HEADER <= len(content):
-        found.append(at)
-        at += _HEADER + int.from_bytes(content[at + 4 : at + 6], "little")
-    return found
+    offsets, offset = [], 0
+    while offset + _HEADER <= len(content):
+        offsets.append(offset)
+        offset += _HEADER + int.from_bytes(content[offset + 4 : offset + 6], "little")
+    return offsets
 
 
 @pytest.fixture
@@ -38,22 +38,22 @@ def unclean(tmp_path: Path) -> Path:
     return tmp_path / "unclean"
 
 
-def only(folder: Path, pattern: str) -> Path:
+def single_file(folder: Path, pattern: str) -> Path:
     [file] = folder.glob(pattern)
     return file
 
 
 def test_altered_bits_are_detected_or_harmless(tmp_path: Path) -> None:
     rows = storage_faults.matrix(tmp_path, 8)
-    assert sum(found.total() for _, _, found in rows) >= 200
-    assert storage_faults.wrong(rows) == [], storage_faults.table(rows)
+    assert sum(outcome_counts.total() for _, _, outcome_counts in rows) >= 200
+    assert storage_faults.unexpected_rows(rows) == [], storage_faults.table(rows)
 
 
 @pytest.mark.slow
 def test_many_altered_bits_are_detected_or_harmless(tmp_path: Path) -> None:
     rows = storage_faults.matrix(tmp_path, 150)
     print(storage_faults.table(rows))
-    assert storage_faults.wrong(rows) == [], storage_faults.table(rows)
+    assert storage_faults.unexpected_rows(rows) == [], storage_faults.table(rows)
 
 
 def test_cut_empty_and_missing_files_are_detected_or_harmless(tmp_path: Path) -> None:
@@ -61,36 +61,36 @@ def test_cut_empty_and_missing_files_are_detected_or_harmless(tmp_path: Path) ->
 
     A missing identity and a missing `cluster` are refused by `Cluster.check_identity` where there is data.
     """
-    known = {("write-ahead log", "cut in half"), ("write-ahead log", "empty"), ("identity.json", "missing")}
+    undetectable = {("write-ahead log", "cut in half"), ("write-ahead log", "empty"), ("identity.json", "missing")}
     closed = [subject for subject in storage_faults.subjects(tmp_path) if subject.moment != storage_faults.OPEN]
     for subject in closed:
-        for (damage, file), outcome in storage_faults.damages(subject).items():
-            if (subject.kind.rpartition(": ")[2], damage) not in known:
+        for (damage, file), outcome in storage_faults.damage_outcomes(subject).items():
+            if (subject.kind.rpartition(": ")[2], damage) not in undetectable:
                 assert outcome.split()[0] in ("equal", "Corrupt", "Conflict", "NotFound"), (subject.kind, subject.moment, damage, file, outcome)
 
 
 @pytest.mark.parametrize("pattern", ["*.log", "MANIFEST-*"])
 def test_every_altered_record_header_is_detected(unclean: Path, pattern: str) -> None:
     """RocksDB takes an altered length for a torn write, and loops at the type of a recycled log."""
-    file = only(unclean, pattern)
-    for at in records(file):
-        for bit in (*(8 * (at + 4) + bit for bit in range(16)), *(8 * (at + 6) + bit for bit in range(2, 8))):
+    file = single_file(unclean, pattern)
+    for offset in record_offsets(file):
+        for bit in (*(8 * (offset + 4) + bit for bit in range(16)), *(8 * (offset + 6) + bit for bit in range(2, 8))):
             flip(file, bit)
-            if said := rocksfiles.damaged(unclean):
-                assert str(file) in said
+            if problem := rocksfiles.damage_fault(unclean):
+                assert str(file) in problem
             else:  # the record still ends within the file: its checksum is RocksDB's to hold against it
                 with pytest.raises(Corrupt, match=str(unclean)):
                     RocksStore(unclean)
             flip(file, bit)
-    assert rocksfiles.damaged(unclean) == ""
+    assert rocksfiles.damage_fault(unclean) == ""
 
 
 def test_a_torn_record_is_no_damage(unclean: Path) -> None:
-    log = only(unclean, "*.log")
-    content, last = log.read_bytes(), records(log)[-1]
-    for size in range(last, len(content)):
+    log = single_file(unclean, "*.log")
+    content, last_offset = log.read_bytes(), record_offsets(log)[-1]
+    for size in range(last_offset, len(content)):
         log.write_bytes(content[:size])
-        assert rocksfiles.damaged(unclean) == ""
+        assert rocksfiles.damage_fault(unclean) == ""
     store = RocksStore(unclean)
     assert len(store.range(b"")) == 19
     store.close()
@@ -101,6 +101,6 @@ def test_missing_files_of_a_database_are_named(unclean: Path) -> None:
         copy = unclean.with_name("copy")
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(unclean, copy)
-        only(copy, pattern).unlink()
+        single_file(copy, pattern).unlink()
         with pytest.raises(Corrupt, match=name):
             RocksStore(copy)

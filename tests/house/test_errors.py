@@ -12,27 +12,27 @@ from asterism_proto import errors
 from asterism_proto.errors import ALL, AsterismError, Retry, from_status
 
 
-def defined() -> set[type[AsterismError]]:
+def defined_classes() -> set[type[AsterismError]]:
     return {value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, AsterismError) and value is not AsterismError}
 
 
-def drawn() -> dict[str, tuple[str, int, str]]:
+def documented_tree() -> dict[str, tuple[str, int, str]]:
     """What the module's drawing says: class -> (gRPC code, HTTP code, retry word)."""
     rows = re.findall(r"[├└]─ (\w+) +([A-Z_]+) +(\d+) +(\w+)", errors.__doc__ or "")
-    return {name: (code, int(status), word) for name, code, status, word in rows}
+    return {name: (code, int(status), retry) for name, code, status, retry in rows}
 
 
 def test_every_class_of_the_tree_is_listed_once() -> None:
-    assert set(ALL) == defined()
+    assert set(ALL) == defined_classes()
     assert len(set(ALL)) == len(ALL)
 
 
-def test_the_drawing_is_the_tree() -> None:
-    assert drawn() == {cls.__name__: (cls.code, cls.http, cls.retry.value) for cls in ALL}
+def test_documented_tree_matches_the_classes() -> None:
+    assert documented_tree() == {cls.__name__: (cls.code, cls.http, cls.retry.value) for cls in ALL}
 
 
 @pytest.mark.parametrize("cls", ALL)
-def test_a_class_has_codes_that_exist_and_says_what_it_means(cls: type[AsterismError]) -> None:
+def test_class_has_valid_codes_and_a_default_message(cls: type[AsterismError]) -> None:
     assert cls.code in grpc.StatusCode.__members__
     assert http.HTTPStatus(cls.http) >= 400
     assert isinstance(cls.retry, Retry)
@@ -41,9 +41,9 @@ def test_a_class_has_codes_that_exist_and_says_what_it_means(cls: type[AsterismE
 
 @pytest.mark.parametrize("cls", ALL)
 def test_an_error_comes_back_as_the_class_that_was_raised(cls: type[AsterismError]) -> None:
-    back = from_status(cls.code, "space 'x' is not there", cls.__name__)
-    assert type(back) is cls
-    assert back.message == "space 'x' is not there"
+    restored = from_status(cls.code, "space 'x' is not there", cls.__name__)
+    assert type(restored) is cls
+    assert restored.message == "space 'x' is not there"
 
 
 @pytest.mark.parametrize("cls", ALL)
@@ -57,7 +57,7 @@ def test_no_two_classes_share_a_code() -> None:
 
 
 @pytest.mark.parametrize("code", sorted(set(grpc.StatusCode.__members__) - {cls.code for cls in ALL} - {"OK"}))
-def test_a_code_that_is_not_ours_still_becomes_one_of_ours(code: str) -> None:
-    back = from_status(code, "m")
-    assert type(back) is (errors.Unavailable if code == "CANCELLED" else errors.Internal)
-    assert code in back.message
+def test_unused_grpc_codes_map_to_an_error_class(code: str) -> None:
+    restored = from_status(code, "m")
+    assert type(restored) is (errors.Unavailable if code == "CANCELLED" else errors.Internal)
+    assert code in restored.message

@@ -11,9 +11,9 @@ from tests.kit.waiting import HANG_S
 
 CHOSEN_PORT = re.compile(r"\bfree_ports?\b|randrange\(\s*\d[\d_]{3,},\s*\d[\d_]{3,}\)")
 
-LONGEST_LOOK_S = 0.25
+MAX_POLL_S = 0.25
 """A sleep between two looks at a condition is shorter."""
-WAITING = "tests/kit/waiting.py"
+WAITING_MODULE = "tests/kit/waiting.py"
 
 
 def modules_of(root: Path) -> list[Path]:
@@ -22,13 +22,13 @@ def modules_of(root: Path) -> list[Path]:
 
 def test_no_test_chooses_a_port_beforehand(root: Path) -> None:
     """A port is reserved (`tests.kit.ports`), or a daemon listens on port 0 and reports it (`--ports-file`)."""
-    chosen = [
+    violations = [
         f"{path.relative_to(root)}:{number}"
         for path in modules_of(root)
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if CHOSEN_PORT.search(line)
     ]
-    assert chosen == []
+    assert violations == []
 
 
 def fixed_sleeps(path: Path) -> list[int]:
@@ -43,7 +43,7 @@ def fixed_sleeps(path: Path) -> list[int]:
         and node.func.value.id == "time"
         and isinstance(node.args[0], ast.Constant)
         and isinstance(node.args[0].value, int | float)
-        and node.args[0].value > LONGEST_LOOK_S
+        and node.args[0].value > MAX_POLL_S
     ]
 
 
@@ -56,14 +56,14 @@ def test_no_test_sleeps_for_a_fixed_time(root: Path) -> None:
     sleeps = [
         f"{path.relative_to(root)}:{line}"
         for path in modules_of(root)
-        if str(path.relative_to(root)) != WAITING and not path.is_relative_to(root / "tests/benchmarks") and path.parent not in foreign
+        if str(path.relative_to(root)) != WAITING_MODULE and not path.is_relative_to(root / "tests/benchmarks") and path.parent not in foreign
         for line in fixed_sleeps(path)
     ]
     assert sleeps == []
 
 
-def test_the_time_of_one_test_is_a_guard(root: Path) -> None:
+def test_time_limits_are_only_guards(root: Path) -> None:
     """A test may take many times as long as on an idle machine; the longest wait of the kit ends before it."""
-    limits = [int(found) for path in modules_of(root) for found in re.findall(r"mark\.timeout\((\d+)\)", path.read_text())]
+    limits = [int(seconds) for path in modules_of(root) for seconds in re.findall(r"mark\.timeout\((\d+)\)", path.read_text())]
     options = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     assert min([*limits, options["timeout"]]) >= 2 * HANG_S

@@ -28,12 +28,12 @@ FRAMEWORKS = {"asterism.torch", "asterism.pyg", "asterism.dgl", "asterism.graphb
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_block_says_how_it_runs(page: Path) -> None:
+def test_every_code_block_has_a_known_kind(page: Path) -> None:
     assert [f"line {block.line}: {block.kind!r}" for block in pages.blocks(page) if block.kind not in pages.KINDS] == []
     assert page.read_text().count("\n```") % 2 == 0
 
 
-def test_python_that_does_not_run_is_the_exception() -> None:
+def test_only_listed_python_blocks_do_not_run() -> None:
     shown = [f"{page.name}: {block.code.split('(')[0]}" for page in pages.all_pages() for block in pages.blocks(page) if block.kind == "python shown"]
     assert shown == ["export.md: dgl.distributed.initialize"]
 
@@ -47,19 +47,19 @@ class _Links(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        told = dict(attrs)
+        attributes = dict(attrs)
         if tag in ("script", "img", "iframe", "source", "video", "audio", "embed"):
-            self.fetched.append(told.get("src") or "")
-        elif tag == "link" and told.get("rel") != "canonical":
-            self.fetched.append(told.get("href") or "")
+            self.fetched.append(attributes.get("src") or "")
+        elif tag == "link" and attributes.get("rel") != "canonical":
+            self.fetched.append(attributes.get("href") or "")
 
 
 @pytest.fixture(scope="module")
 def site(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=HANG_S, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    completed = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
     return folder
 
 
@@ -72,7 +72,7 @@ def test_no_page_fetches_anything_from_another_host(site: Path) -> None:
     assert re.findall(r"(?:@import|url\()\s*[\"']?(?:https?:)?//", sheets) == []
 
 
-def test_every_picture_is_readable_in_the_dark(root: Path, site: Path) -> None:
+def test_every_picture_has_a_dark_variant(root: Path, site: Path) -> None:
     pictures = sorted((root / "docs/pictures").glob("*.svg"))
     assert [picture.name for picture in pictures] == ["architecture.svg", "draw.svg", "tables.svg", "versions.svg"]
     shown = "".join(page.read_text() for page in site.glob("*.html"))
@@ -84,7 +84,7 @@ def test_every_picture_is_readable_in_the_dark(root: Path, site: Path) -> None:
         assert f"pictures/{picture.name}" in shown
 
 
-def documented(site: Path) -> set[str]:
+def reference_names(site: Path) -> set[str]:
     """The names that the reference has, from its inventory."""
     raw = (site / "objects.inv").read_bytes()
     head = b"# The remainder of this file is compressed using zlib.\n"
@@ -103,18 +103,18 @@ def public_names() -> set[str]:
     for name in asterism.__all__:
         value = getattr(asterism, name)
         if inspect.isclass(value) or inspect.isfunction(value):
-            own = inspect.isfunction(value) or value.__module__.startswith("asterism.")
-            names.add(f"asterism.{name}" if own else f"{value.__module__}.{name}")
+            is_own = inspect.isfunction(value) or value.__module__.startswith("asterism.")
+            names.add(f"asterism.{name}" if is_own else f"{value.__module__}.{name}")
     for cls in (asterism.Client, asterism.Graph, asterism.Load):
         names |= {f"asterism.{cls.__name__}.{name}" for name in dir(cls) if not name.startswith("_")}
     return names
 
 
 def test_every_public_name_is_in_the_reference(site: Path) -> None:
-    found = documented(site)
-    assert sorted(public_names() - found) == []
-    assert {f"asterism_proto.errors.{cls.__name__}" for cls in errors.ALL} <= found
-    awaited = {f"asterism.aio.AsyncGraph.{name}" for name in facing.members(asterism.Graph)}
-    assert awaited - found <= {"asterism.aio.AsyncGraph.degrees"}, (
+    listed = reference_names(site)
+    assert sorted(public_names() - listed) == []
+    assert {f"asterism_proto.errors.{cls.__name__}" for cls in errors.ALL} <= listed
+    async_names = {f"asterism.aio.AsyncGraph.{name}" for name in facing.public_members(asterism.Graph)}
+    assert async_names - listed <= {"asterism.aio.AsyncGraph.degrees"}, (
         "which has several signatures and none of its own: the reader of stubs leaves it out"
     )

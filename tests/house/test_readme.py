@@ -21,8 +21,8 @@ def blocks(path: Path, language: str) -> list[str]:
 def test_the_example_of_the_readme_runs(root: Path, tmp_path: Path) -> None:
     (program,) = blocks(root / "README.md", "python")
     program += "\nassert bought.nodes.shape == (32, 10)\nassert len(prices['price']) == 256\nassert items.version == 1\nclient.close()\n"
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S, check=False)
-    assert done.returncode == 0, done.stderr
+    completed = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert completed.returncode == 0, completed.stderr
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -33,16 +33,16 @@ def test_every_link_in_a_document_leads_to_a_file(root: Path, document: str) -> 
 
 
 def test_every_target_that_the_readme_names_is_in_the_makefile(root: Path) -> None:
-    named = set(re.findall(r"(?:^|`)make ([a-z-]+)", (root / "README.md").read_text(), re.MULTILINE))
-    made = set(re.findall(r"^([a-z-]+):", (root / "Makefile").read_text(), re.MULTILINE))
-    assert {"demo", "test"} <= named <= made
+    mentioned = set(re.findall(r"(?:^|`)make ([a-z-]+)", (root / "README.md").read_text(), re.MULTILINE))
+    defined = set(re.findall(r"^([a-z-]+):", (root / "Makefile").read_text(), re.MULTILINE))
+    assert {"demo", "test"} <= mentioned <= defined
 
 
 def test_the_error_table_of_the_protocol_is_the_tree(root: Path) -> None:
     from asterism_proto.errors import ALL
 
     rows = re.findall(r"^\| `(\w+)`[^|]*\| ([A-Z_]+) \| (\d+) \| (\w+) \|", (root / "docs/protocol.md").read_text(), re.MULTILINE)
-    assert {name: (code, int(status), word) for name, code, status, word in rows} == {c.__name__: (c.code, c.http, c.retry.value) for c in ALL}
+    assert {name: (code, int(status), retry) for name, code, status, retry in rows} == {c.__name__: (c.code, c.http, c.retry.value) for c in ALL}
 
 
 def test_the_exit_codes_of_the_operations_page_are_the_codes(root: Path) -> None:

@@ -26,29 +26,29 @@ def relative(root: Path, paths: list[Path]) -> list[str]:
     return [str(path.relative_to(root)) for path in paths]
 
 
-def test_every_package_has_a_doorplate(root: Path) -> None:
-    bare = [path for path in modules(root) if path.name == "__init__.py" and not ast.get_docstring(ast.parse(path.read_text()))]
-    assert relative(root, bare) == []
+def test_every_package_has_a_docstring(root: Path) -> None:
+    undocumented = [path for path in modules(root) if path.name == "__init__.py" and not ast.get_docstring(ast.parse(path.read_text()))]
+    assert relative(root, undocumented) == []
 
 
 def test_every_folder_with_modules_is_a_package(root: Path) -> None:
-    homeless = {path.parent for path in modules(root) if path.parent.name not in ROOTS and not (path.parent / "__init__.py").exists()}
-    assert relative(root, sorted(homeless)) == []
+    folders = {path.parent for path in modules(root) if path.parent.name not in ROOTS and not (path.parent / "__init__.py").exists()}
+    assert relative(root, sorted(folders)) == []
 
 
-def test_every_module_says_what_it_is(root: Path) -> None:
-    silent = [path for path in modules(root) if not ast.get_docstring(ast.parse(path.read_text()))]
-    assert relative(root, silent) == []
+def test_every_module_has_a_docstring(root: Path) -> None:
+    undocumented = [path for path in modules(root) if not ast.get_docstring(ast.parse(path.read_text()))]
+    assert relative(root, undocumented) == []
 
 
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef, *, kernel: bool) -> int:
     """Its lines; a kernel's without the docstring, which gives shape and dtype of every array. It is one loop: cut up, it is slower."""
     first = function.body[0]
-    told = (first.end_lineno or 0) - first.lineno + 1 if kernel and ast.get_docstring(function) is not None else 0
-    return (function.end_lineno or 0) - function.lineno - told
+    docstring_lines = (first.end_lineno or 0) - first.lineno + 1 if kernel and ast.get_docstring(function) is not None else 0
+    return (function.end_lineno or 0) - function.lineno - docstring_lines
 
 
-def test_no_function_is_longer_than_a_screen_or_two(root: Path) -> None:
+def test_no_function_is_too_long(root: Path) -> None:
     long = {}
     for path in modules(root):
         kernel = path.parent.name == "kernel"
@@ -58,12 +58,12 @@ def test_no_function_is_longer_than_a_screen_or_two(root: Path) -> None:
     assert long == {}
 
 
-def test_no_module_has_a_name_that_says_nothing(root: Path) -> None:
+def test_no_module_has_a_vague_name(root: Path) -> None:
     assert [name for name in relative(root, modules(root, CODE_ROOTS)) if VAGUE & set(Path(name).with_suffix("").parts)] == []
 
 
 def test_nothing_is_pickled(root: Path) -> None:
-    found = []
+    offenders = []
     for path in modules(root):
         for node in ast.walk(ast.parse(path.read_text())):
             names = (
@@ -74,8 +74,8 @@ def test_nothing_is_pickled(root: Path) -> None:
                 else []
             )
             if {name.split(".")[0] for name in names} & {"pickle", "marshal", "shelve", "dill"}:
-                found.append(path)
-    assert relative(root, found) == []
+                offenders.append(path)
+    assert relative(root, offenders) == []
 
 
 def tracked(root: Path) -> list[Path]:
@@ -84,12 +84,12 @@ def tracked(root: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("pattern", [FOREIGN, NOTE_TO_SELF], ids=["machine paths and registries", "notes to self"])
-def test_the_project_speaks_only_of_itself(root: Path, pattern: re.Pattern[str]) -> None:
-    found = []
+def test_files_mention_no_machine_paths_or_notes(root: Path, pattern: re.Pattern[str]) -> None:
+    matches = []
     for path in tracked(root):
         try:
             text = path.read_text()
         except UnicodeDecodeError:
             continue
-        found += [f"{path.relative_to(root)}:{n}: {line.strip()[:100]}" for n, line in enumerate(text.splitlines(), 1) if pattern.search(line)]
-    assert found == []
+        matches += [f"{path.relative_to(root)}:{n}: {line.strip()[:100]}" for n, line in enumerate(text.splitlines(), 1) if pattern.search(line)]
+    assert matches == []

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.kit.waiting import HANG_S
 
 
-def test_the_stubs_are_what_the_proto_files_make(root: Path, tmp_path: Path) -> None:
+def test_stubs_match_the_proto_files(root: Path, tmp_path: Path) -> None:
     folder = root / "proto/asterism_proto/v1"
     protos = sorted(folder.glob("*.proto"))
     # A process of its own: protoc registers descriptors for good in the one that it runs in.
@@ -23,11 +23,11 @@ def test_the_stubs_are_what_the_proto_files_make(root: Path, tmp_path: Path) -> 
         *map(str, protos),
     ]
     subprocess.run(command, check=True, timeout=HANG_S)
-    made = {path.name: path.read_bytes() for path in (tmp_path / "asterism_proto/v1").iterdir()}
-    held = {path.name: path.read_bytes() for path in folder.glob("*_pb2.py*")}
-    assert set(made) == set(held)
-    assert len(made) == 2 * len(protos)
-    stale = [name for name in made if made[name] != held[name]]
+    generated = {path.name: path.read_bytes() for path in (tmp_path / "asterism_proto/v1").iterdir()}
+    committed = {path.name: path.read_bytes() for path in folder.glob("*_pb2.py*")}
+    assert set(generated) == set(committed)
+    assert len(generated) == 2 * len(protos)
+    stale = [name for name in generated if generated[name] != committed[name]]
     assert not stale, f"`make stubs` was not run after a .proto changed: {stale}"
 
 

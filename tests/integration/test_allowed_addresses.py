@@ -20,7 +20,7 @@ from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Client, InvalidRequest
-from asterism_proto.backups import RECORD, Record
+from asterism_proto.backups import MANIFEST_FILE, BackupManifest
 
 LIMIT_S = HANG_S
 BUCKET = "s3://silent"
@@ -50,30 +50,30 @@ class SilentServer:
 
 
 @pytest.fixture(scope="module")
-def silent() -> Iterator[SilentServer]:
+def silent_server() -> Iterator[SilentServer]:
     server = SilentServer()
     yield server
     server.close()
 
 
 @pytest.fixture(scope="module")
-def cluster(silent: SilentServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+def cluster(silent_server: SilentServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     folder = tmp_path_factory.mktemp("cluster")
     environment = {
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{silent.port}",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{silent_server.port}",
         "AWS_ACCESS_KEY_ID": "AKIATESTTESTTESTTEST",
         "AWS_SECRET_ACCESS_KEY": "secret",
         "AWS_DEFAULT_REGION": "us-east-1",
     }
     flags = {"metad": ["--max-attempts", "1"], "storaged": ["--remote-timeout-s", "0.5"]}
-    allowed = [f"file://{folder}/allowed", f"file://{folder}/storaged-0", BUCKET, f"sftp://127.0.0.1:{silent.port}"]
-    with LocalCluster(1, 1, folder=folder, environment=environment, flags=flags, allowed=allowed) as made:
-        client = made.client()
+    allowed = [f"file://{folder}/allowed", f"file://{folder}/storaged-0", BUCKET, f"sftp://127.0.0.1:{silent_server.port}"]
+    with LocalCluster(1, 1, folder=folder, environment=environment, flags=flags, allowed=allowed) as running:
+        client = running.client()
         client.create_space("small", {"nodes": {"n": {"weighted": True}}, "parts": 2})
         graph = client.graph("small")
         graph.upsert_nodes(np.arange(100), "n", weights=np.arange(100) + 1)
         graph.build(timeout_s=LIMIT_S)
-        yield made
+        yield running
 
 
 @pytest.fixture
@@ -127,15 +127,15 @@ def test_a_storaged_checks_for_itself(cluster: LocalCluster, client: Client) -> 
 def test_a_hostile_backup_is_refused(cluster: LocalCluster, client: Client, tmp_path: Path) -> None:
     folder = cluster.folder / "allowed/hostile"
     client.backup("small", folder, timeout_s=LIMIT_S)
-    content = (folder / RECORD).read_bytes()
-    name = next(file.path for file in Record.of(content).files if file.path.endswith("/blocks.bin"))
+    content = (folder / MANIFEST_FILE).read_bytes()
+    name = next(file.path for file in BackupManifest.from_bytes(content).files if file.path.endswith("/blocks.bin"))
     secret = tmp_path / "secret"
     secret.write_bytes(b"secret")
     for evil in ("../secret", str(secret), "parts/p00000/image/../../x", "parts\\..\\x"):
-        (folder / RECORD).write_bytes(content.replace(json.dumps(name).encode(), json.dumps(evil).encode()))
+        (folder / MANIFEST_FILE).write_bytes(content.replace(json.dumps(name).encode(), json.dumps(evil).encode()))
         with pytest.raises(asterism.Corrupt, match="below the folder"):
             client.restore(folder, "hostile", timeout_s=LIMIT_S)
-    (folder / RECORD).write_bytes(content)
+    (folder / MANIFEST_FILE).write_bytes(content)
     (folder / name).rename(folder / "aside")
     (folder / name).symlink_to(secret)
     with pytest.raises(asterism.Corrupt, match="symbolic link"):
@@ -148,13 +148,13 @@ def test_a_hostile_backup_is_refused(cluster: LocalCluster, client: Client, tmp_
 
 @pytest.mark.parametrize("address", [f"{BUCKET}/x", "sftp"])
 @pytest.mark.parametrize("kind", ["backup", "export-tables"])
-def test_a_silent_endpoint_does_not_hold_the_queue(silent: SilentServer, client: Client, kind: str, address: str) -> None:
-    target = f"sftp://me@127.0.0.1:{silent.port}/x" if address == "sftp" else address
-    before = len(silent.connections)
+def test_a_silent_endpoint_does_not_block_the_queue(silent_server: SilentServer, client: Client, kind: str, address: str) -> None:
+    target = f"sftp://me@127.0.0.1:{silent_server.port}/x" if address == "sftp" else address
+    before = len(silent_server.connections)
     job = client.submit_job("small", kind, options={"to": target})
     following = client.submit_job("small", "compact")
     job = client.wait(job.job_id, timeout_s=LIMIT_S)
-    assert (job.state, len(silent.connections) > before) == ("FAILED", True), job
+    assert (job.state, len(silent_server.connections) > before) == ("FAILED", True), job
     assert target.replace("me@", "***@") in job.cause, job.cause
     assert client.wait(following.job_id, timeout_s=LIMIT_S).state == "FINISHED"
 
@@ -167,12 +167,12 @@ def serve(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
-def test_a_served_folder_opens_the_addresses_that_it_was_given(tmp_path: Path) -> None:
+def test_served_folder_opens_only_allowed_addresses(tmp_path: Path) -> None:
     process = serve(tmp_path / "folder", "--listen", "0.0.0.0:0", "--http-listen", "127.0.0.1:0", "--allow-address", f"file://{tmp_path}/allowed")
     try:
         assert process.stdout is not None
-        doors = json.loads(process.stdout.readline())
-        port, http_port = (doors[name].rpartition(":")[2] for name in ("address", "http_address"))
+        endpoints = json.loads(process.stdout.readline())
+        port, http_port = (endpoints[name].rpartition(":")[2] for name in ("address", "http_address"))
         with asterism.connect(f"127.0.0.1:{port}") as client:
             client.create_space("n", {"nodes": {"n": {}}, "parts": 1})
             graph = client.graph("n")
@@ -183,9 +183,9 @@ def test_a_served_folder_opens_the_addresses_that_it_was_given(tmp_path: Path) -
                 client.backup("n", tmp_path / "kept", timeout_s=LIMIT_S)
         body = {"space": "n", "kind": "backup", "options": {"to": f"file://{tmp_path}/kept"}}
         request = urllib.request.Request(f"http://127.0.0.1:{http_port}/api/v1/jobs", json.dumps(body).encode(), {"content-type": "application/json"})
-        with pytest.raises(urllib.error.HTTPError, match="400") as refused:
+        with pytest.raises(urllib.error.HTTPError, match="400") as raised:
             urllib.request.urlopen(request, timeout=HANG_S)
-        refused.value.close()
+        raised.value.close()
         assert not (tmp_path / "kept").exists()
     finally:
         process.terminate()

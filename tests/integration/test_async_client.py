@@ -21,7 +21,7 @@ from tests.kit.waiting import HANG_S
 import asterism
 import asterism.aio
 from asterism.aio import AsyncGraph
-from asterism.aio.strands import awaited, wait_for
+from asterism.aio.strands import run_in_greenlet, await_from_greenlet
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def cluster() -> Iterator[LocalCluster]:
         yield running
 
 
-class Awaiting:
+class SyncGraph:
     """A graph whose every call is awaited where it is made: for code that was written for calls that return."""
 
     def __init__(self, graph: AsyncGraph) -> None:
@@ -41,44 +41,44 @@ class Awaiting:
         if not callable(member):
             return member
 
-        def call(*args: Any, **named: Any) -> Any:
-            given = member(*args, **named)
-            if inspect.isawaitable(given):
-                given = wait_for(given)
-            return wait_for(listed(given)) if hasattr(given, "__aiter__") else given
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = member(*args, **kwargs)
+            if inspect.isawaitable(result):
+                result = await_from_greenlet(result)
+            return await_from_greenlet(collect(result)) if hasattr(result, "__aiter__") else result
 
         return call
 
 
-async def listed(items: Any) -> list[Any]:
+async def collect(items: Any) -> list[Any]:
     return [item async for item in items]
 
 
-def test_every_call_gives_the_same_awaited(cluster: LocalCluster) -> None:
-    async def answers() -> dict[str, str]:
+def test_async_calls_give_the_same_results(cluster: LocalCluster) -> None:
+    async def async_answers() -> dict[str, str]:
         async with asterism.aio.connect(cluster.addresses, space="cases") as graph:
-            awaiting: Any = Awaiting(graph)
-            return await awaited(cases.answers, awaiting)
+            sync_graph: Any = SyncGraph(graph)
+            return await run_in_greenlet(cases.call_digests, sync_graph)
 
     with cluster.client() as client:
-        assert asyncio.run(answers()) == cases.answers(client.graph("cases"))
+        assert asyncio.run(async_answers()) == cases.call_digests(client.graph("cases"))
 
 
-def test_a_thousand_calls_at_a_time_are_all_answered_as_one_by_one(cluster: LocalCluster) -> None:
+def test_thousand_concurrent_calls_give_the_same_samples(cluster: LocalCluster) -> None:
     async def run() -> list[np.ndarray]:
         async with asterism.aio.connect(cluster.addresses, space="cases") as graph:
             samples = await asyncio.gather(*(graph.sample_nodes(64, seed=seed) for seed in range(1000)))
             assert (await graph.client.describe("cases")).version == samples[0].version
             return [sample.nodes for sample in samples]
 
-    drawn = asyncio.run(run())
+    nodes_by_seed = asyncio.run(run())
     with cluster.client() as client:
         graph = client.graph("cases")
         for seed in range(0, 1000, 83):
-            assert np.array_equal(drawn[seed], graph.sample_nodes(64, seed=seed).nodes)
+            assert np.array_equal(nodes_by_seed[seed], graph.sample_nodes(64, seed=seed).nodes)
 
 
-def test_a_graph_is_made_written_pinned_read_and_dropped_without_a_call_that_blocks(tmp_path: Path) -> None:
+def test_graph_lifecycle_never_blocks_the_event_loop(tmp_path: Path) -> None:
     async def run() -> None:
         ticks = 0
 
@@ -98,16 +98,16 @@ def test_a_graph_is_made_written_pinned_read_and_dropped_without_a_call_that_blo
             assert load.written == set(range(21))
             assert await load.commit() == load.commit_number == 1
             assert (await graph.build()).version == 1
-            async with graph.pin() as held:
-                assert held.version == 1
+            async with graph.pin() as pinned:
+                assert pinned.version == 1
                 await graph.upsert_nodes([100], "user")
                 await graph.build()
-                assert (await held.count_nodes("user"), await graph.count_nodes("user")) == (100, 101)
+                assert (await pinned.count_nodes("user"), await graph.count_nodes("user")) == (100, 101)
             assert await client.pins("shop") == []
             assert sum([len(batch.ids) async for batch in graph.scan_nodes("user", rows=7)]) == 101
-            passes = await graph.node_batches("user", 10, seed=1)
-            assert sorted(np.concatenate([nodes async for nodes in passes]).tolist()) == list(range(101))
-            assert passes.epoch == 1
+            batches = await graph.node_batches("user", 10, seed=1)
+            assert sorted(np.concatenate([nodes async for nodes in batches]).tolist()) == list(range(101))
+            assert batches.epoch == 1
             assert (await graph.explain.sample_nodes(5, seed=1)).rounds >= 1
             with pytest.raises(asterism.InvalidRequest, match="n -1"):
                 await graph.sample_nodes(-1)
@@ -120,18 +120,18 @@ def test_a_graph_is_made_written_pinned_read_and_dropped_without_a_call_that_blo
     asyncio.run(run())
 
 
-def test_a_pin_is_released_where_its_block_is_cancelled(cluster: LocalCluster) -> None:
+def test_a_pin_is_released_when_its_block_is_cancelled(cluster: LocalCluster) -> None:
     async def run() -> None:
         async with asterism.aio.connect(cluster.addresses, space="cases") as graph:
 
-            async def hold() -> None:
+            async def hold_pin() -> None:
                 async with graph.pin(owner="cancelled"):
-                    held.set()
+                    pinned.set()
                     await asyncio.sleep(60)
 
-            held = asyncio.Event()
-            task = asyncio.ensure_future(hold())
-            await held.wait()
+            pinned = asyncio.Event()
+            task = asyncio.ensure_future(hold_pin())
+            await pinned.wait()
             assert [pin.owner for pin in await graph.client.pins("cases")] == ["cancelled"]
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -142,43 +142,43 @@ def test_a_pin_is_released_where_its_block_is_cancelled(cluster: LocalCluster) -
 
 
 def test_one_client_serves_one_loop_after_the_other(cluster: LocalCluster) -> None:
-    async def draw(graph: AsyncGraph) -> list[int]:
+    async def sample(graph: AsyncGraph) -> list[int]:
         return (await graph.sample_nodes(5, seed=3)).nodes.tolist()
 
-    async def connected() -> AsyncGraph:
+    async def open_graph() -> AsyncGraph:
         return await asterism.aio.connect(cluster.addresses, space="cases")
 
-    graph = asyncio.run(connected())
-    assert asyncio.run(draw(graph)) == asyncio.run(draw(graph))
+    graph = asyncio.run(open_graph())
+    assert asyncio.run(sample(graph)) == asyncio.run(sample(graph))
     asyncio.run(graph.close())
 
 
-def drawn(graph: AsyncGraph, answer: Connection) -> None:
-    async def draw() -> Any:
+def send_sample(graph: AsyncGraph, connection: Connection) -> None:
+    async def sample() -> Any:
         return (await graph.sample_edges(50, seed=8)).edge_ids
 
-    answer.send(asyncio.run(draw()))
-    answer.close()
+    connection.send(asyncio.run(sample()))
+    connection.close()
 
 
-def test_an_asynchronous_graph_goes_to_a_spawned_process_and_draws_the_same(cluster: LocalCluster) -> None:
-    async def connected() -> tuple[AsyncGraph, Any]:
+def test_async_graph_pickles_to_a_spawned_process(cluster: LocalCluster) -> None:
+    async def open_and_sample() -> tuple[AsyncGraph, Any]:
         graph = await asterism.aio.connect(cluster.addresses, space="cases")
         return pickle.loads(pickle.dumps(graph)), (await graph.sample_edges(50, seed=8)).edge_ids
 
-    graph, expected = asyncio.run(connected())
+    graph, expected = asyncio.run(open_and_sample())
     spawn = multiprocessing.get_context("spawn")
-    here, there = spawn.Pipe()
-    worker = spawn.Process(target=drawn, args=(graph, there))
+    receiver, sender = spawn.Pipe()
+    worker = spawn.Process(target=send_sample, args=(graph, sender))
     worker.start()
-    there.close()
-    assert here.poll(HANG_S), "the worker gave no answer"
-    assert np.array_equal(here.recv(), expected)
+    sender.close()
+    assert receiver.poll(HANG_S), "the worker gave no answer"
+    assert np.array_equal(receiver.recv(), expected)
     worker.join(HANG_S)
     assert worker.exitcode == 0
 
 
-def test_an_error_tells_where_in_the_client_it_was_raised(cluster: LocalCluster) -> None:
+def test_error_traceback_includes_client_frames(cluster: LocalCluster) -> None:
     async def run() -> None:
         async with asterism.aio.connect(cluster.addresses) as client:
             with pytest.raises(asterism.NotFound, match="nowhere") as raised:

@@ -18,33 +18,33 @@ def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp("bodies")
     if request.param == "processes":
         with LocalCluster(storageds=3, graphds=2, folder=folder) as cluster, cluster.client() as connected:
-            bodies.built_and_counted(connected, "shop")
+            bodies.assert_build_published(connected, "shop")
             yield connected
     elif request.param == "embedded":
         with asterism.open(folder) as opened:
-            bodies.built_and_counted(opened, "shop")
+            bodies.assert_build_published(opened, "shop")
             yield opened
     else:
         service = Standalone(folder)
         service.start()
-        doors = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
-        with asterism.connect(doors.address) as connected:
-            bodies.built_and_counted(connected, "shop")
+        endpoints = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
+        with asterism.connect(endpoints.address) as connected:
+            bodies.assert_build_published(connected, "shop")
             yield connected
         service.stop()
 
 
 def test_draws_follow_the_weights(client: Client) -> None:
-    bodies.draws_follow_weights(client.graph("shop"))
+    bodies.assert_draws_follow_weights(client.graph("shop"))
 
 
 def test_reads_give_what_was_loaded(client: Client) -> None:
-    bodies.reads_give_what_was_loaded(client.graph("shop"))
+    bodies.assert_reads_match_input(client.graph("shop"))
 
 
 def test_wrong_requests_are_refused_with_the_value(client: Client) -> None:
-    bodies.wrong_requests_are_refused(client, "shop")
+    bodies.assert_bad_requests_rejected(client, "shop")
 
 
 def test_the_same_requests_give_the_same_bytes(client: Client) -> None:
-    assert bodies.answers(client.graph("shop")) == bodies.answers(client.graph("shop"), version=1)
+    assert bodies.result_bytes(client.graph("shop")) == bodies.result_bytes(client.graph("shop"), version=1)

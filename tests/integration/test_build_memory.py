@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.kit.control_group import memory_group
-from tests.kit.measured_build import Generated, idle, run
+from tests.kit.measured_build import GeneratedGraph, measure_idle, run
 
 from storaged.store.image import open_part
 
@@ -15,15 +15,15 @@ MIB = 1 << 20
 LIMIT_MIB = 64
 
 GRAPHS = {
-    "a hub and many deletes": Generated(nodes=2_000_000, edges=2_000_000, hub=700_000, deleted=400_000),
-    "sparse ids": Generated(nodes=2_000_000, edges=500_000, deleted=1_000_000, stride=10**6),
-    "a hub whose edges weigh the same": Generated(nodes=500_000, edges=2_000_000, hub=1_500_000, even=True),
-    "few edges among many nodes": Generated(nodes=5_000_000, edges=50_000),
+    "a hub and many deletes": GeneratedGraph(nodes=2_000_000, edges=2_000_000, hub=700_000, deleted=400_000),
+    "sparse ids": GeneratedGraph(nodes=2_000_000, edges=500_000, deleted=1_000_000, stride=10**6),
+    "a hub whose edges weigh the same": GeneratedGraph(nodes=500_000, edges=2_000_000, hub=1_500_000, equal_weights=True),
+    "few edges among many nodes": GeneratedGraph(nodes=5_000_000, edges=50_000),
 }
 
 
 @pytest.mark.parametrize("what", GRAPHS)
-def test_anonymous_memory_above_that_of_an_idle_build_stays_below_the_limit(tmp_path: Path, what: str) -> None:
+def test_build_memory_above_an_idle_build_stays_below_the_limit(tmp_path: Path, what: str) -> None:
     """Peak of RssAnon, looked at every 5 ms, of a build process beyond that of a build of 100 nodes.
 
     The machine's load can hide a peak, not add to it. Measured beside a load of 10 on two cores: idle builds 74.2 to 74.3 MiB,
@@ -31,43 +31,43 @@ def test_anonymous_memory_above_that_of_an_idle_build_stays_below_the_limit(tmp_
     bound is what `memory_limit_mib` promises, about twice the 25 to 33 MiB that were used.
     """
     graph = GRAPHS[what]
-    base = idle(tmp_path / "idle", graph, memory_limit_mib=LIMIT_MIB)
+    base = measure_idle(tmp_path / "idle", graph, memory_limit_mib=LIMIT_MIB)
     task = graph.write(tmp_path, memory_limit_mib=LIMIT_MIB)
-    ran = run(task)
-    assert ran.anonymous - base.anonymous <= LIMIT_MIB * MIB
-    nodes, edges = (total["count"] for total in ran.result["finished"]["totals"])
+    measured = run(task)
+    assert measured.anonymous_bytes - base.anonymous_bytes <= LIMIT_MIB * MIB
+    nodes, edges = (total["count"] for total in measured.result["finished"]["totals"])
     assert nodes == graph.nodes - graph.deleted
     assert 0 < edges <= graph.edges
     assert open_part(tmp_path / "out/parts/p00000", verify=True).nodes[0].count == nodes
 
 
-def test_a_build_in_a_control_group_smaller_than_its_files_ends_as_any_other(tmp_path: Path) -> None:
+def test_build_succeeds_in_a_control_group_below_its_file_size(tmp_path: Path) -> None:
     """The group's limit is on the page cache too: mapped files go to disk and come back."""
     graph = GRAPHS["a hub and many deletes"]
     task = graph.write(tmp_path, memory_limit_mib=LIMIT_MIB)
     try:
         with memory_group(192 * MIB) as prefix:
-            held = run(task, watch_disk=True, prefix=prefix)
+            limited = run(task, watch_disk=True, prefix=prefix)
     except OSError as error:
         pytest.skip(f"no control group with a limit can be made here: {error}")
-    assert held.disk > 192 * MIB
+    assert limited.disk_bytes > 192 * MIB
     (tmp_path / "out").rename(tmp_path / "held")
-    assert held.result == run(task).result
+    assert limited.result == run(task).result
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("graph", "disk_gib"),
-    [(Generated(nodes=200_000_000), 30), (Generated(nodes=10_000_000, edges=100_000_000, hub=10_000_000), 40)],
+    [(GeneratedGraph(nodes=200_000_000), 30), (GeneratedGraph(nodes=10_000_000, edges=100_000_000, hub=10_000_000), 40)],
     ids=["200 million nodes", "100 million edges, ten million of one node"],
 )
-def test_a_large_type_is_built_in_half_a_gibibyte(tmp_path: Path, graph: Generated, disk_gib: int) -> None:
+def test_a_large_type_is_built_in_half_a_gibibyte(tmp_path: Path, graph: GeneratedGraph, disk_gib: int) -> None:
     if shutil.disk_usage(tmp_path).free < disk_gib << 30:
         pytest.skip(f"it needs {disk_gib} GiB of disk below {tmp_path}")
-    base = idle(tmp_path / "idle", graph, memory_limit_mib=512)
-    ran = run(graph.write(tmp_path, memory_limit_mib=512))
+    base = measure_idle(tmp_path / "idle", graph, memory_limit_mib=512)
+    measured = run(graph.write(tmp_path, memory_limit_mib=512))
     shutil.rmtree(tmp_path / "out")
-    assert ran.anonymous - base.anonymous <= 512 * MIB
-    totals = ran.result["finished"]["totals"]
+    assert measured.anonymous_bytes - base.anonymous_bytes <= 512 * MIB
+    totals = measured.result["finished"]["totals"]
     assert [total["count"] for total in totals] == [graph.nodes, graph.edges][: len(totals)]
     assert max(total["audit_tv"] for total in totals) <= 1e-9

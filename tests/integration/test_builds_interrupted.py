@@ -10,7 +10,7 @@ import numpy as np
 import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.kit.task_processes import builds, gone
+from tests.kit.task_processes import find_builds, has_ended
 from tests.kit.waiting import HANG_S, let_pass
 
 from asterism import Client, Graph
@@ -45,30 +45,30 @@ def graph(client: Client) -> Graph:
     return client.graph("big")
 
 
-def building(client: Client, graph: Graph) -> Job:
+def submit_build(client: Client, graph: Graph) -> Job:
     """A build of one more write, which makes everything anew: what is linked is over before anybody can interrupt it."""
     graph.upsert_nodes([0], "n", weights=[float(np.random.default_rng().random())])
     return client.submit_job("big", options={"link": "no"})
 
 
-def until(client: Client, job_id: int, holds: Callable[[Job], bool]) -> Job:
+def wait_for_job(client: Client, job_id: int, predicate: Callable[[Job], bool]) -> Job:
     """The job, once it is as wanted."""
-    end = time.monotonic() + WAIT_S
-    while not holds(job := client.job(job_id)):
-        assert time.monotonic() < end, job
+    deadline = time.monotonic() + WAIT_S
+    while not predicate(job := client.job(job_id)):
+        assert time.monotonic() < deadline, job
         time.sleep(0.02)
     return job
 
 
-def under_way(client: Client, cluster: LocalCluster, job_id: int, name: str) -> psutil.Process:
+def wait_for_build_process(client: Client, cluster: LocalCluster, job_id: int, name: str) -> psutil.Process:
     """The child that builds for a job, once it has got somewhere."""
-    end = time.monotonic() + WAIT_S
-    while time.monotonic() < end:
+    deadline = time.monotonic() + WAIT_S
+    while time.monotonic() < deadline:
         host = {h.address: h.uuid for h in client.hosts()}[cluster.daemons[name].address]
         task = next(task for task in client.job(job_id).tasks if task.host == host)
-        found = builds(cluster, name)
-        if task.rows_done > 0 and found:
-            return found[0]
+        processes = find_builds(cluster, name)
+        if task.rows_done > 0 and processes:
+            return processes[0]
         time.sleep(0.02)
     raise AssertionError(f"no build of job {job_id} at {name}")
 
@@ -83,54 +83,54 @@ def assert_whole(client: Client, graph: Graph, job: Job) -> None:
     assert graph.sample_edges(100, "to", seed=1).version == job.version
 
 
-def test_a_build_whose_process_is_killed_is_tried_again(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+def test_build_with_a_killed_process_is_retried(cluster: LocalCluster, client: Client, graph: Graph) -> None:
     job = graph.build(wait=False)
-    under_way(client, cluster, job.job_id, "storaged-0").send_signal(signal.SIGKILL)
-    done = client.wait(job.job_id, timeout_s=WAIT_S)
-    assert_whole(client, graph, done)
-    (retried,) = [task for task in done.tasks if task.attempt > 1]
+    wait_for_build_process(client, cluster, job.job_id, "storaged-0").send_signal(signal.SIGKILL)
+    finished = client.wait(job.job_id, timeout_s=WAIT_S)
+    assert_whole(client, graph, finished)
+    (retried,) = [task for task in finished.tasks if task.attempt > 1]
     assert "-9" in retried.causes[0]
 
 
-def test_a_stopped_build_is_gone_and_a_recovered_one_ends(cluster: LocalCluster, client: Client, graph: Graph) -> None:
-    job = building(client, graph)
-    child = under_way(client, cluster, job.job_id, "storaged-1")
+def test_stopped_build_ends_and_a_recovered_one_finishes(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+    job = submit_build(client, graph)
+    child = wait_for_build_process(client, cluster, job.job_id, "storaged-1")
     version = client.describe("big").version
     client.stop_job(job.job_id)
-    stopped = until(client, job.job_id, lambda j: j.state == "STOPPED")
-    assert gone(child)
+    stopped = wait_for_job(client, job.job_id, lambda j: j.state == "STOPPED")
+    assert has_ended(child)
     assert stopped.version == 0
     assert client.describe("big").version == version
     client.recover_job(job.job_id)
     assert_whole(client, graph, client.wait(job.job_id, timeout_s=WAIT_S))
 
 
-def test_a_storaged_that_dies_in_a_build_finishes_it_when_it_is_back(cluster: LocalCluster, client: Client, graph: Graph) -> None:
-    job = building(client, graph)
-    child = under_way(client, cluster, job.job_id, "storaged-0")
+def test_restarted_storaged_finishes_its_build(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+    job = submit_build(client, graph)
+    child = wait_for_build_process(client, cluster, job.job_id, "storaged-0")
     cluster.kill("storaged-0")
     child.wait(timeout=HANG_S)  # it goes with its parent: nothing builds that nobody watches
     cluster.restart("storaged-0")
     assert_whole(client, graph, client.wait(job.job_id, timeout_s=WAIT_S))
 
 
-def test_a_metad_that_dies_in_a_build_takes_its_result_when_it_is_back(cluster: LocalCluster, client: Client, graph: Graph) -> None:
-    job = building(client, graph)
-    under_way(client, cluster, job.job_id, "storaged-0")
+def test_restarted_metad_accepts_the_result_of_a_running_build(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+    job = submit_build(client, graph)
+    wait_for_build_process(client, cluster, job.job_id, "storaged-0")
     cluster.kill("metad")
     assert len(graph.sample_nodes(100, "n").nodes) == 100  # what is published is served meanwhile
     let_pass(1.0)
     cluster.restart("metad")
-    done = client.wait(job.job_id, timeout_s=WAIT_S)
-    assert_whole(client, graph, done)
+    finished = client.wait(job.job_id, timeout_s=WAIT_S)
+    assert_whole(client, graph, finished)
 
 
-def test_a_space_dropped_in_mid_build_leaves_no_child_and_no_byte(cluster: LocalCluster, client: Client, graph: Graph) -> None:
-    job = building(client, graph)
-    child = under_way(client, cluster, job.job_id, "storaged-0")
+def test_space_dropped_in_mid_build_leaves_no_process_or_file(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+    job = submit_build(client, graph)
+    child = wait_for_build_process(client, cluster, job.job_id, "storaged-0")
     client.drop_space("big")
     child.wait(timeout=HANG_S)
-    end = time.monotonic() + HANG_S
-    while time.monotonic() < end and any(list(cluster.folder.glob("storaged-*/spaces/*"))):
+    deadline = time.monotonic() + HANG_S
+    while time.monotonic() < deadline and any(list(cluster.folder.glob("storaged-*/spaces/*"))):
         time.sleep(0.1)
     assert list(cluster.folder.glob("storaged-*/spaces/*")) == []

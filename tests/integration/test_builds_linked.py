@@ -41,15 +41,15 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
 
 
 def images(cluster: LocalCluster, space_id: int, job_id: int) -> dict[tuple[str, str], Path]:
-    found = cluster.folder.glob(f"storaged-*/spaces/{space_id}/builds/{job_id}/parts/*/*.bin")
-    return {(path.parent.name, path.name): path for path in found}
+    paths = cluster.folder.glob(f"storaged-*/spaces/{space_id}/builds/{job_id}/parts/*/*.bin")
+    return {(path.parent.name, path.name): path for path in paths}
 
 
-def view_of(cluster: LocalCluster, job_id: int) -> dict[str, Any]:
+def job_view(cluster: LocalCluster, job_id: int) -> dict[str, Any]:
     return dict(cluster.get("metad", f"/api/v1/jobs/{job_id}"))
 
 
-def test_a_rebuild_links_what_did_not_change_says_so_and_needs_its_source_no_more(cluster: LocalCluster, client: Client) -> None:
+def test_rebuild_links_unchanged_files_and_outlives_its_source(cluster: LocalCluster, client: Client) -> None:
     space = client.create_space("shared", SCHEMA)
     graph = client.graph("shared")
     rng = np.random.default_rng(1)
@@ -66,8 +66,8 @@ def test_a_rebuild_links_what_did_not_change_says_so_and_needs_its_source_no_mor
     units = sorted((u for task in second.tasks if task.result for u in task.result.units), key=lambda u: u.part)
     assert [(u.part, u.linked, u.built) for u in units] == [(0, 6, 3), (1, 6, 3)]
     assert all(u.bytes_linked > u.bytes_built > 0 for u in units)
-    viewed = [view for task in view_of(cluster, second.job_id)["tasks"] for view in task["result"]["units"]]
-    assert sorted((view["part"], view["linked"], view["built"], view["bytes_linked"]) for view in viewed) == [
+    unit_views = [view for task in job_view(cluster, second.job_id)["tasks"] for view in task["result"]["units"]]
+    assert sorted((view["part"], view["linked"], view["built"], view["bytes_linked"]) for view in unit_views) == [
         (u.part, u.linked, u.built, u.bytes_linked) for u in units
     ]
     after = images(cluster, space.space_id, second.job_id)
@@ -75,21 +75,21 @@ def test_a_rebuild_links_what_did_not_change_says_so_and_needs_its_source_no_mor
     assert {name for _, name in shared} >= {"n0.weights.bin", "n0.c0.values.bin", "e0.out.nbr.bin", "e0.in.hot.bin"}
     assert not any(name.startswith("e1.") for _, name in shared)
 
-    end = time.monotonic() + HANG_S
+    deadline = time.monotonic() + HANG_S
     while any(path.exists() for path in before.values()):  # metad keeps one version
-        assert time.monotonic() < end
+        assert time.monotonic() < deadline
         time.sleep(0.05)
     for name in ("storaged-0", "storaged-1"):
         cluster.kill(name)  # so that every byte of the images is verified
         cluster.restart(name)
     cluster.wait_ready()
-    again = graph.sample_nodes(200, "n", seed=3)
-    assert again.version == second.version
-    assert np.array_equal(again.nodes, sampled.nodes)
-    anew = client.wait(client.submit_job("shared", options={"link": "no"}).job_id)
-    assert [(u.linked, u.built) for task in anew.tasks if task.result for u in task.result.units] == [(0, 9), (0, 9)]
+    resampled = graph.sample_nodes(200, "n", seed=3)
+    assert resampled.version == second.version
+    assert np.array_equal(resampled.nodes, sampled.nodes)
+    unlinked_job = client.wait(client.submit_job("shared", options={"link": "no"}).job_id)
+    assert [(u.linked, u.built) for task in unlinked_job.tasks if task.result for u in task.result.units] == [(0, 9), (0, 9)]
     assert not any(
-        key in after and path.samefile(after[key]) for key, path in images(cluster, space.space_id, anew.job_id).items() if after[key].exists()
+        key in after and path.samefile(after[key]) for key, path in images(cluster, space.space_id, unlinked_job.job_id).items() if after[key].exists()
     )
-    found = graph.neighbors(IDS[:50], "by")
-    assert set(np.asarray(found.nodes).tolist()) == set(((IDS[:50] + 7) % NODES).tolist())
+    neighbors = graph.neighbors(IDS[:50], "by")
+    assert set(np.asarray(neighbors.nodes).tolist()) == set(((IDS[:50] + 7) % NODES).tolist())

@@ -17,7 +17,7 @@ from asterism import Client, Graph
 
 NODES, EDGES = 300_000, 300_000
 WAIT_S = HANG_S
-BEFORE = 11
+STEPS_BEFORE_IN_EDGES = 11
 """Steps before the in-edges: rows, weights looked at and five passes of the nodes, and four of the out-edges: sorted, narrow, alias rows, packed."""
 
 
@@ -57,25 +57,25 @@ def kill_storaged(cluster: LocalCluster, client: Client, job_id: int, child: psu
 
 def stop_and_recover(cluster: LocalCluster, client: Client, job_id: int, child: psutil.Process) -> None:
     client.stop_job(job_id)
-    until(lambda: client.job(job_id).state == "STOPPED")
+    wait_until(lambda: client.job(job_id).state == "STOPPED")
     client.recover_job(job_id)
 
 
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < end
+def wait_until(predicate: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not predicate():
+        assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
-def resumed(cluster: LocalCluster, job_id: int) -> list[tuple[int, str]]:
+def resumed_steps(cluster: LocalCluster, job_id: int) -> list[tuple[int, str]]:
     """How many steps each attempt at a job kept, and which it went on with, in the words of storaged."""
-    words = [json.loads(line) for line in cluster.daemons["storaged-0"].log.read_text().splitlines() if '"build_resumed"' in line]
-    return [(word["kept"], word["at"]) for word in words if word["job"] == job_id]
+    events = [json.loads(line) for line in cluster.daemons["storaged-0"].log.read_text().splitlines() if '"build_resumed"' in line]
+    return [(event["kept"], event["at"]) for event in events if event["job"] == job_id]
 
 
 @pytest.mark.parametrize("end", [kill_the_child, kill_storaged, stop_and_recover])
-def test_a_build_that_ends_in_the_middle_of_a_part_goes_on_there(
+def test_interrupted_build_resumes_after_its_last_step(
     cluster: LocalCluster, client: Client, graph: Graph, end: Callable[[LocalCluster, Client, int, psutil.Process], None]
 ) -> None:
     graph.upsert_nodes([0], "n", weights=[float(np.random.default_rng().random())])
@@ -83,11 +83,11 @@ def test_a_build_that_ends_in_the_middle_of_a_part_goes_on_there(
     before = len(faults.reached())
     faults.set(hold_build_in=["in edges n:to:n"])
     job = client.submit_job("g", options={"link": "no"})  # what is linked is no step to be ended in
-    until(lambda: len(faults.reached()) > before)
+    wait_until(lambda: len(faults.reached()) > before)
     end(cluster, client, job.job_id, psutil.Process(faults.reached()[-1][0]))
     faults.set()
-    done = client.wait(job.job_id, timeout_s=WAIT_S)
-    assert done.state == "FINISHED"
-    assert resumed(cluster, job.job_id) == [(BEFORE, "e0.in.edges")]
+    finished = client.wait(job.job_id, timeout_s=WAIT_S)
+    assert finished.state == "FINISHED"
+    assert resumed_steps(cluster, job.job_id) == [(STEPS_BEFORE_IN_EDGES, "e0.in.edges")]
     manifest = client.manifest("g")
-    assert (manifest.version, manifest.count("NODE", 0), manifest.count("EDGE", 0)) == (done.version, NODES, EDGES)
+    assert (manifest.version, manifest.count("NODE", 0), manifest.count("EDGE", 0)) == (finished.version, NODES, EDGES)

@@ -14,7 +14,7 @@ from asterism import Client, Graph
 from asterism_proto.schema import Schema
 from storaged import draw
 
-ASKED = np.r_[np.arange(-1, 40), 10**9, 2**62]
+QUERY_IDS = np.r_[np.arange(-1, 40), 10**9, 2**62]
 OUT, IN = 1, 2
 
 
@@ -63,15 +63,15 @@ def random_graph(seed: int) -> tuple[Schema, dict[str, Nodes], dict[str, Edges]]
     )
 
 
-def published(client: Client, space: str, schema: Schema, nodes: dict[str, Nodes], edges: dict[str, Edges]) -> Graph:
+def publish(client: Client, space: str, schema: Schema, nodes: dict[str, Nodes], edges: dict[str, Edges]) -> Graph:
     client.create_space(space, schema)
     load = client.begin_load(space)
     index = 0
-    for name, of in nodes.items():
-        load.write_nodes(index, name, of.ids, of.weights, of.features)
+    for name, node_rows in nodes.items():
+        load.write_nodes(index, name, node_rows.ids, node_rows.weights, node_rows.features)
         index += 1
-    for name, between in edges.items():
-        load.write_edges(index, name, between.src, between.dst, between.weights, between.features)
+    for name, edge_rows in edges.items():
+        load.write_edges(index, name, edge_rows.src, edge_rows.dst, edge_rows.weights, edge_rows.features)
         index += 1
     load.commit()
     graph = client.graph(space)
@@ -80,27 +80,27 @@ def published(client: Client, space: str, schema: Schema, nodes: dict[str, Nodes
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_build_draws_and_reads_as_plain_arrays_do(client: Client, seed: int) -> None:
+def test_build_samples_like_images_in_memory(client: Client, seed: int) -> None:
     schema, nodes, edges = random_graph(seed)
-    graph = published(client, f"g{seed}", schema, nodes, edges)
-    plain = version_of(schema, nodes, edges)
+    graph = publish(client, f"g{seed}", schema, nodes, edges)
+    reference = version_of(schema, nodes, edges)
     everything = {"parts": list(range(schema.parts)), "seed": 9, "start": 0, "count": 200}
     for uniform in (False, True):
-        if plain.shares(draw.NODE, [0, 1], uniform).total > 0:
-            drawn = draw.nodes(plain, types=[0, 1, 2], uniform=uniform, **everything)  # type: ignore[arg-type]
-            found = graph.sample_nodes(200, seed=9, weighted=not uniform)
-            assert (found.nodes.tolist(), found.types.tolist()) == (drawn.ids.tolist(), drawn.types.tolist())
-        drawn_edges = draw.edges(plain, types=[3], uniform=uniform, **everything)  # type: ignore[arg-type]
-        found_edges = graph.sample_edges(200, "u", seed=9, weighted=not uniform)
-        assert found_edges.edge_ids.tolist() == drawn_edges.eids.tolist()
+        if reference.part_shares(draw.NODE, [0, 1], uniform).total > 0:
+            expected_nodes = draw.sample_nodes(reference, types=[0, 1, 2], uniform=uniform, **everything)  # type: ignore[arg-type]
+            node_sample = graph.sample_nodes(200, seed=9, weighted=not uniform)
+            assert (node_sample.nodes.tolist(), node_sample.types.tolist()) == (expected_nodes.ids.tolist(), expected_nodes.types.tolist())
+        expected_edges = draw.sample_edges(reference, types=[3], uniform=uniform, **everything)  # type: ignore[arg-type]
+        edge_sample = graph.sample_edges(200, "u", seed=9, weighted=not uniform)
+        assert edge_sample.edge_ids.tolist() == expected_edges.eids.tolist()
         for etypes, ntype in (([0], "a"), ([0, 2], "a"), ([1, 3], "b"), ([3], "b")):
             for replace in (False, True):
-                near = draw.neighbors(
-                    plain,
+                expected_neighbors = draw.sample_neighbors(
+                    reference,
                     edge_types=etypes,
                     node_type=schema.node_type_id(ntype),
-                    ids=ASKED,
-                    positions=np.arange(ASKED.size),
+                    ids=QUERY_IDS,
+                    positions=np.arange(QUERY_IDS.size),
                     count=3,
                     replace=replace,
                     uniform=uniform,
@@ -111,38 +111,38 @@ def test_a_build_draws_and_reads_as_plain_arrays_do(client: Client, seed: int) -
                     want_edge_ids=True,
                 )
                 names = [schema.edge_types[t].name for t in etypes]
-                got = graph.sample_neighbors(ASKED, names, 3, ntype=ntype, weighted=not uniform, replace=replace, edge_ids=True, seed=9)
-                assert got.edge_ids is not None
-                assert near.eids is not None
-                np.testing.assert_array_equal(got.nodes, near.ids)
-                np.testing.assert_array_equal(got.edge_ids, near.eids)
+                neighbor_sample = graph.sample_neighbors(QUERY_IDS, names, 3, ntype=ntype, weighted=not uniform, replace=replace, edge_ids=True, seed=9)
+                assert neighbor_sample.edge_ids is not None
+                assert expected_neighbors.eids is not None
+                np.testing.assert_array_equal(neighbor_sample.nodes, expected_neighbors.ids)
+                np.testing.assert_array_equal(neighbor_sample.edge_ids, expected_neighbors.eids)
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_features_and_neighborhoods_come_from_every_part_even_an_empty_one(client: Client, seed: int) -> None:
+def test_features_and_neighbors_include_empty_partitions(client: Client, seed: int) -> None:
     schema, nodes, edges = random_graph(seed)
-    graph, plain = client.graph(f"g{seed}"), version_of(schema, nodes, edges)
+    graph, reference = client.graph(f"g{seed}"), version_of(schema, nodes, edges)
     for ntype in ("a", "b", "none"):
         type_id = schema.node_type_id(ntype)
         names = [feature.name for feature in schema.node_types[type_id].features]
-        expected = draw.node_features(plain, type_id, names, ASKED)
-        found = graph.node_features(ASKED, names, ntype)
+        expected = draw.node_features(reference, type_id, names, QUERY_IDS)
+        features = graph.node_features(QUERY_IDS, names, ntype)
         if names:
-            np.testing.assert_array_equal(np.asarray(found["x"]), expected["f:x"])
-            np.testing.assert_array_equal(found["r"][0], expected["f:r.indptr"])
-            np.testing.assert_array_equal(found["r"][1], expected["f:r.values"])
+            np.testing.assert_array_equal(np.asarray(features["x"]), expected["f:x"])
+            np.testing.assert_array_equal(features["r"][0], expected["f:r.indptr"])
+            np.testing.assert_array_equal(features["r"][1], expected["f:r.values"])
         for direction in (OUT, IN):
             types = [t for t, e in enumerate(schema.edge_types) if (e.src_type if direction == OUT else e.dst_type) == ntype]
             if types:
-                ragged = draw.read_neighbors(
-                    plain, edge_types=types, node_type=type_id, ids=ASKED, direction=direction, want_weights=True, want_edge_ids=True
+                expected_neighbors = draw.read_neighbors(
+                    reference, edge_types=types, node_type=type_id, ids=QUERY_IDS, direction=direction, want_weights=True, want_edge_ids=True
                 )
                 names = [schema.edge_types[t].name for t in types]
-                got = graph.neighbors(ASKED, names, ntype=ntype, direction="out" if direction == OUT else "in")
-                np.testing.assert_array_equal(got.indptr, ragged.indptr)
-                np.testing.assert_array_equal(got.nodes, ragged.ids)
+                neighbors = graph.neighbors(QUERY_IDS, names, ntype=ntype, direction="out" if direction == OUT else "in")
+                np.testing.assert_array_equal(neighbors.indptr, expected_neighbors.indptr)
+                np.testing.assert_array_equal(neighbors.nodes, expected_neighbors.ids)
         assert sum(batch.ids.size for batch in graph.scan_nodes(ntype)) == nodes[ntype].ids.size
     eids = np.r_[-1, np.arange(60), 10**12]
-    found_y = np.asarray(graph.edge_features(eids, ["y"], "r")["y"])
-    np.testing.assert_array_equal(found_y, draw.edge_features(plain, 0, ["y"], eids)["f:y"])
+    edge_values = np.asarray(graph.edge_features(eids, ["y"], "r")["y"])
+    np.testing.assert_array_equal(edge_values, draw.edge_features(reference, 0, ["y"], eids)["f:y"])
     assert sum(batch.src.size for batch in graph.scan_edges("u")) == 25

@@ -31,13 +31,13 @@ def assert_older(deployment: Deployment) -> None:
     """Assert that every daemon reports the older catalog with the remedy."""
     metad = deployment.metad
     assert metad is not None
-    everyone = [*deployment.storageds.values(), deployment.graphd, metad]
-    wait_for(lambda: all(any("older than" in word for word in daemon.ready()) for daemon in everyone), "not noticed")
-    for daemon in everyone:
-        assert any("asterism metad adopt" in word for word in daemon.ready())
+    daemons = [*deployment.storageds.values(), deployment.graphd, metad]
+    wait_for(lambda: all(any("older than" in message for message in daemon.ready()) for daemon in daemons), "not noticed")
+    for daemon in daemons:
+        assert any("asterism metad adopt" in message for message in daemon.ready())
 
 
-def held(deployment: Deployment) -> dict[str, list[str]]:
+def build_folders(deployment: Deployment) -> dict[str, list[str]]:
     """Every folder of the storageds."""
     return {
         name: sorted(str(path.relative_to(deployment.folder)) for path in (deployment.folder / name / "spaces").glob("*/builds/*"))
@@ -55,15 +55,15 @@ def test_an_older_copy_removes_nothing_until_adopted(deployment: Deployment) -> 
     second_id = deployment.client.describe("second").space_id
     newer = deployment.publish("first", first=100)
     wait_for(lambda: deployment.version("first") == newer)
-    reading = {space: deployment.client.graph(space) for space in ("first", "second")}
-    for graph in reading.values():
+    graphs = {space: deployment.client.graph(space) for space in ("first", "second")}
+    for graph in graphs.values():
         graph.sample_nodes(3, "n", seed=1)
-    before = held(deployment)
+    before = build_folders(deployment)
 
-    deployment.put_back("copy")
+    deployment.restore_catalog("copy")
     assert_older(deployment)
-    assert held(deployment) == before
-    served = {space: graph.sample_nodes(3, "n", seed=1).version for space, graph in reading.items()}
+    assert build_folders(deployment) == before
+    served = {space: graph.sample_nodes(3, "n", seed=1).version for space, graph in graphs.items()}
     assert served == {"first": newer, "second": 1}, "what is served stays served"
     for change in (
         lambda: deployment.client.submit_job("first"),
@@ -77,10 +77,10 @@ def test_an_older_copy_removes_nothing_until_adopted(deployment: Deployment) -> 
     assert {f.role for f in state.ahead} == {mpb.STORAGED, mpb.GRAPHD}
 
     wait_for(lambda: len(deployment.state().unknown) == 6, "two storageds: a space, a version and a load each")
-    given_up = deployment.adopt()
-    assert {u.space for u in given_up.unknown if not u.job_id and not u.loads} == {"second"}
-    assert {u.version for u in given_up.unknown if u.job_id} == {newer}
-    assert all(u.bytes > 0 for u in given_up.unknown if u.space_id == second_id)
+    adoption = deployment.adopt()
+    assert {u.space for u in adoption.unknown if not u.job_id and not u.loads} == {"second"}
+    assert {u.version for u in adoption.unknown if u.job_id} == {newer}
+    assert all(u.bytes > 0 for u in adoption.unknown if u.space_id == second_id)
     deployment.wait_ready()
     wait_for(lambda: all(second_id not in deployment.spaces(name) for name in deployment.storageds))
     wait_for(lambda: deployment.version("first") == first)
@@ -96,7 +96,7 @@ def test_an_older_copy_removes_nothing_until_adopted(deployment: Deployment) -> 
     wait_for(lambda: deployment.version("first") == newer)
     deployment.publish("third")
     assert deployment.client.describe("third").space_id > second_id
-    deployment.put_back("copy")
+    deployment.restore_catalog("copy")
     assert_older(deployment)
 
 
@@ -107,24 +107,24 @@ def test_the_newer_catalog_put_back_is_followed_at_once(deployment: Deployment) 
     deployment.stop_metad()
     deployment.copy_catalog("newer")
     deployment.start_metad()
-    deployment.put_back("older")
+    deployment.restore_catalog("older")
     assert_older(deployment)
-    deployment.put_back("newer")
+    deployment.restore_catalog("newer")
     deployment.wait_ready()
     assert deployment.publish("first", first=200) == 3
     assert deployment.state().fault == ""
 
 
-def test_a_copy_that_went_on_past_the_revision_is_told_apart(deployment: Deployment) -> None:
+def test_older_copy_with_a_higher_revision_is_detected(deployment: Deployment) -> None:
     deployment.publish("first")
     deployment.copy_catalog("copy")
     deployment.publish("first", first=100)
-    followed = deployment.state().position.revision
+    followed_revision = deployment.state().position.revision
     for name in list(deployment.storageds):
         deployment.stop_storaged(name)
-    deployment.put_back("copy")
+    deployment.restore_catalog("copy")
     # A pin is a write of the catalog for which no storaged is needed.
-    while deployment.state().position.revision <= followed + 10:
+    while deployment.state().position.revision <= followed_revision + 10:
         deployment.client.session.catalog("pin_version", mpb.PinVersionRequest(space="first"))
     for name in ("s0", "s1"):
         deployment.start_storaged(name)
@@ -135,14 +135,14 @@ def test_a_copy_that_went_on_past_the_revision_is_told_apart(deployment: Deploym
     assert deployment.publish("first", first=200) == 2
 
 
-def test_two_copies_in_a_row_and_a_storaged_away_meanwhile(deployment: Deployment) -> None:
+def test_two_restores_in_a_row_while_a_storaged_is_down(deployment: Deployment) -> None:
     deployment.publish("first")
     deployment.copy_catalog("copy")
     deployment.publish("second")
     deployment.stop_storaged("s1")
-    deployment.wait_followed("s0")  # so that it has followed more than s1
+    deployment.wait_caught_up("s0")  # so that it has followed more than s1
     for _ in range(2):
-        deployment.put_back("copy")
+        deployment.restore_catalog("copy")
         assert_older(deployment)
         deployment.adopt()
         deployment.wait_ready()
@@ -184,7 +184,7 @@ def publish(folder: Path, first: int) -> int:
         return client.graph("g").build().version
 
 
-def test_an_embedded_folder_tells_an_older_metad_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_embedded_folder_detects_an_older_metad_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, copy = tmp_path / "data", tmp_path / "copy"
     assert publish(folder, 0) == 1
     # As an earlier release left it: no history, no position.
@@ -200,9 +200,9 @@ def test_an_embedded_folder_tells_an_older_metad_folder(tmp_path: Path, capsys: 
     with pytest.raises(NotReady, match="asterism metad adopt"):
         asterism.open(folder)
     assert run(["--path", str(folder), "--json", "metad", "adopt", "--dry-run"]) == ExitCode.DONE
-    listed = json.loads(capsys.readouterr().out)
-    assert [item["loads"] for item in listed["unknown"] if item["loads"]] == [[3]]
-    assert [item["job"] for item in listed["unknown"] if item["job"]] == [3]
+    listing = json.loads(capsys.readouterr().out)
+    assert [item["loads"] for item in listing["unknown"] if item["loads"]] == [[3]]
+    assert [item["job"] for item in listing["unknown"] if item["job"]] == [3]
     assert run(["--path", str(folder), "--json", "metad", "adopt"]) == ExitCode.USAGE
     capsys.readouterr()
     assert run(["--path", str(folder), "--json", "metad", "adopt", "--yes"]) == ExitCode.DONE

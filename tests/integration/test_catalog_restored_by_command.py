@@ -35,7 +35,7 @@ def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
 
 def publish(client: Client, space: str, first: int) -> int:
     """Write nodes to a space, which is created if it does not exist, and publish them; return the version."""
-    if space not in {known.name for known in client.spaces()}:
+    if space not in {existing.name for existing in client.spaces()}:
         client.create_space(space, {"parts": 4, "nodes": {"n": {"weighted": True}}})
     load = client.begin_load(space, source=f"nodes from {first}")
     load.write_nodes(0, "n", np.arange(first, first + NODES), weights=np.ones(NODES))
@@ -43,18 +43,18 @@ def publish(client: Client, space: str, first: int) -> int:
     return client.graph(space).build(timeout_s=HANG_S).version
 
 
-def drawn(client: Client, space: str) -> tuple[int, list[int]]:
+def sample_space(client: Client, space: str) -> tuple[int, list[int]]:
     """Return the version and the nodes of a sample."""
     sample = client.graph(space).sample_nodes(20, "n", seed=5)
     return sample.version, sample.nodes.tolist()
 
 
-def documented(place: int) -> list[str]:
+def documented_commands(step_index: int) -> list[str]:
     """Return the commands of one step of the page."""
     section = PAGE.read_text().partition(SECTION)[2].partition("\n## ")[0]
     steps = section.partition("1. ")[2].partition("After step 6")[0]
     blocks = [block.partition("```")[0] for block in steps.split("```sh\n")[1:]]
-    return [line.strip() for line in blocks[place].splitlines() if line.strip()]
+    return [line.strip() for line in blocks[step_index].splitlines() if line.strip()]
 
 
 COPY_ASIDE, PUT_BACK, STATUS, LIST, UNDO, ADOPT = range(6)
@@ -68,35 +68,35 @@ class Operator:
         self._address = cluster["graphd-0"].address
         (cluster.folder / "snapshots").mkdir()
 
-    def run(self, place: int, *more: str, allowed: tuple[int, ...] = (0,)) -> str:
+    def run(self, step_index: int, *arguments: str, allowed: tuple[int, ...] = (0,)) -> str:
         """Run the commands of a step; return what the last one prints."""
         out = ""
-        for line in documented(place):
-            for written, real in self._folders.items():
-                line = line.replace(written, real)
+        for line in documented_commands(step_index):
+            for documented_path, actual_path in self._folders.items():
+                line = line.replace(documented_path, actual_path)
             if line.startswith("asterism "):
-                line = f"{sys.executable} -m asterism.cli --address {self._address} {line.removeprefix('asterism ')} {shlex.join(more)}"
-            done = subprocess.run(["bash", "-ec", line], capture_output=True, text=True, timeout=HANG_S, check=False)
-            assert done.returncode in allowed, f"{line}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-            out = done.stdout
+                line = f"{sys.executable} -m asterism.cli --address {self._address} {line.removeprefix('asterism ')} {shlex.join(arguments)}"
+            completed = subprocess.run(["bash", "-ec", line], capture_output=True, text=True, timeout=HANG_S, check=False)
+            assert completed.returncode in allowed, f"{line}: {completed.returncode}\n{completed.stdout}\n{completed.stderr}"
+            out = completed.stdout
         return out
 
     def list_unknown(self) -> dict[str, Any]:
         """Return the documented listing, once both storageds have reported."""
 
-        def listed() -> dict[str, Any]:
-            found: dict[str, Any] = json.loads(self.run(LIST, "--json"))
-            ahead = [one for one in found["ahead"] if one["role"] == "STORAGED"]
-            return found if len(ahead) == 2 and all(one["reported"] for one in ahead) else {}
+        def read_listing() -> dict[str, Any]:
+            listing: dict[str, Any] = json.loads(self.run(LIST, "--json"))
+            ahead = [item for item in listing["ahead"] if item["role"] == "STORAGED"]
+            return listing if len(ahead) == 2 and all(item["reported"] for item in ahead) else {}
 
-        return wait_until(listed, "both storageds have reported their inventories")
+        return wait_until(read_listing, "both storageds have reported their inventories")
 
 
-def builds(cluster: LocalCluster) -> list[str]:
+def build_folders(cluster: LocalCluster) -> list[str]:
     return sorted(str(path.relative_to(cluster.folder)) for name in STORAGEDS for path in cluster.folder_of(name).glob("spaces/*/builds/*"))
 
 
-def reason(cluster: LocalCluster, name: str) -> str:
+def not_ready_reason(cluster: LocalCluster, name: str) -> str:
     """Return why a daemon is not ready; empty while it is ready or does not listen yet."""
     try:
         return cluster.missing(name)
@@ -107,8 +107,8 @@ def reason(cluster: LocalCluster, name: str) -> str:
 def wait_older(cluster: LocalCluster) -> None:
     """Wait until `/readyz` of every daemon says that the catalog is older, and what to do."""
     for name in ("metad", "graphd-0", *STORAGEDS):
-        wait_until(lambda name=name: "older than" in reason(cluster, name), f"{name} reports an older catalog")  # type: ignore[misc]
-        assert "asterism metad adopt" in reason(cluster, name)
+        wait_until(lambda name=name: "older than" in not_ready_reason(cluster, name), f"{name} reports an older catalog")  # type: ignore[misc]
+        assert "asterism metad adopt" in not_ready_reason(cluster, name)
 
 
 def snapshot(cluster: LocalCluster) -> None:
@@ -133,26 +133,26 @@ def test_a_snapshot_is_restored_by_the_documented_commands(cluster: LocalCluster
     snapshot(cluster)
     newer = publish(client, "kept", 1000)
     publish(client, "given-up", 0)
-    served = {space: drawn(client, space) for space in ("kept", "given-up")}
+    served = {space: sample_space(client, space) for space in ("kept", "given-up")}
     assert served["kept"][0] == newer
-    before = builds(cluster)
+    before = build_folders(cluster)
 
     put_back(cluster, operator)
-    assert "older than" in " ".join(operator.run(STATUS, allowed=(ExitCode.NOT_NOW,)).split())
-    assert {space: drawn(client, space) for space in served} == served, "served versions stay served"
+    assert "older than" in " ".join(operator.run(STATUS, allowed=(ExitCode.UNAVAILABLE,)).split())
+    assert {space: sample_space(client, space) for space in served} == served, "served versions stay served"
     with pytest.raises(NotReady, match="asterism metad adopt"):
         client.create_space("other", {"nodes": {"n": {}}})
-    listed = operator.list_unknown()
-    assert {one["space"] for one in listed["unknown"]} == {"kept", "given-up"}
-    assert {one["version"] for one in listed["unknown"] if one["job"] and one["space"] == "kept"} == {newer}
-    assert builds(cluster) == before, "nothing is removed before the adoption"
+    listing = operator.list_unknown()
+    assert {item["space"] for item in listing["unknown"]} == {"kept", "given-up"}
+    assert {item["version"] for item in listing["unknown"] if item["job"] and item["space"] == "kept"} == {newer}
+    assert build_folders(cluster) == before, "nothing is removed before the adoption"
     assert not any(cluster.get(name, "/status")["quarantine"] for name in STORAGEDS)
 
     # More is listed than can be given up: the newer folder goes back, and daemons follow it at once.
     assert cluster["metad"].stop() == 0
     operator.run(UNDO)
     cluster.restart("metad")
-    assert {space: drawn(client, space) for space in served} == served
+    assert {space: sample_space(client, space) for space in served} == served
     assert publish(client, "kept", 2000) == newer + 1
 
     # The restore once more, this time to its end.
@@ -160,33 +160,33 @@ def test_a_snapshot_is_restored_by_the_documented_commands(cluster: LocalCluster
     put_back(cluster, operator)
     operator.list_unknown()
     operator.run(ADOPT)
-    wait_until(cluster.ready_now, "every daemon follows the adopted catalog")
+    wait_until(cluster.all_ready, "every daemon follows the adopted catalog")
     with cluster.client(timeout_s=HANG_S) as fresh:
-        wait_until(lambda: drawn(fresh, "kept")[0] == first, "the version of the snapshot is served")
+        wait_until(lambda: sample_space(fresh, "kept")[0] == first, "the version of the snapshot is served")
         with pytest.raises(NotFound):
             fresh.describe("given-up")
     for name in STORAGEDS:
         wait_until(lambda name=name: cluster.get(name, "/status")["quarantine"], f"{name} keeps what was given up in quarantine")  # type: ignore[misc]
     with cluster.client(timeout_s=HANG_S) as fresh:
         assert publish(fresh, "kept", 3000) == first + 1
-        assert drawn(fresh, "kept")[0] == first + 1
+        assert sample_space(fresh, "kept")[0] == first + 1
 
 
-def test_a_storaged_that_restarts_under_an_older_catalog_keeps_its_data(cluster: LocalCluster) -> None:
+def test_storaged_restarted_under_older_catalog_keeps_its_data(cluster: LocalCluster) -> None:
     """It serves nothing and removes nothing until the catalog is adopted, and says so."""
     client, operator = cluster.client(timeout_s=HANG_S), Operator(cluster)
     first = publish(client, "kept", 0)
     snapshot(cluster)
     publish(client, "kept", 1000)
-    before = builds(cluster)
+    before = build_folders(cluster)
     put_back(cluster, operator)
     assert cluster["storaged-0"].stop() == 0
     cluster["storaged-0"].start()
     wait_older(cluster)
     assert cluster.get("storaged-0", "/status")["versions"] == []
-    assert builds(cluster) == before
+    assert build_folders(cluster) == before
     operator.list_unknown()
     operator.run(ADOPT)
-    wait_until(cluster.ready_now, "every daemon follows the adopted catalog")
+    wait_until(cluster.all_ready, "every daemon follows the adopted catalog")
     with cluster.client(timeout_s=HANG_S) as fresh:
-        wait_until(lambda: drawn(fresh, "kept")[0] == first, "the version of the snapshot is served")
+        wait_until(lambda: sample_space(fresh, "kept")[0] == first, "the version of the snapshot is served")

@@ -21,7 +21,7 @@ from standalone.app import Standalone
 
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
-    with asterism.open(cases.built_in(tmp_path_factory.mktemp("embedded"))) as client:
+    with asterism.open(cases.copy_built_graph(tmp_path_factory.mktemp("embedded"))) as client:
         yield client.graph("cases")
 
 
@@ -32,31 +32,31 @@ def joint(embedded: Graph) -> Graph:
 
 @pytest.fixture(scope="module")
 def expected(embedded: Graph) -> dict[str, str]:
-    return cases.answers(embedded)
+    return cases.call_digests(embedded)
 
 
 @pytest.fixture(scope="module")
 def expected_of_joint(joint: Graph) -> dict[str, str]:
-    return joint_cases.answers(joint)
+    return joint_cases.call_digests(joint)
 
 
 @pytest.mark.parametrize("storageds", [1, 2, 3, 5, 8])
-def test_every_call_gives_the_same_bytes_on_this_many_storageds(storageds: int, expected: dict[str, str], expected_of_joint: dict[str, str]) -> None:
+def test_every_call_gives_the_same_bytes_on_n_storageds(storageds: int, expected: dict[str, str], expected_of_joint: dict[str, str]) -> None:
     with LocalCluster(storageds, graphds=2) as cluster:
         client = cluster.client()
-        found = cases.answers(cases.load(client, "cases"))
-        found_of_joint = joint_cases.answers(joint_cases.load(client, "joint"))
+        results = cases.call_digests(cases.load(client, "cases"))
+        joint_results = joint_cases.call_digests(joint_cases.load(client, "joint"))
         assert len({host for part in client.describe("cases").hosts for host in part}) == storageds
         direct = cluster.client(direct=True)
-        told = cases.answers(direct.graph("cases"))
-        told_of_joint = joint_cases.answers(direct.graph("joint"))
+        direct_results = cases.call_digests(direct.graph("cases"))
+        direct_joint_results = joint_cases.call_digests(direct.graph("joint"))
         assert direct.traffic.direct > 0.9 * direct.traffic.calls  # of the catalog, and statements, graphds answer
-    assert {name for name in expected if found[name] != expected[name]} == set()
-    assert {name for name in expected_of_joint if found_of_joint[name] != expected_of_joint[name]} == set()
-    assert (told, told_of_joint) == (found, found_of_joint)
+    assert {name for name in expected if results[name] != expected[name]} == set()
+    assert {name for name in expected_of_joint if joint_results[name] != expected_of_joint[name]} == set()
+    assert (direct_results, direct_joint_results) == (results, joint_results)
 
 
-class _Asked:
+class _RecordingGraph:
     """A graph that notes which of its methods are called."""
 
     def __init__(self, graph: Graph, methods: set[str]) -> None:
@@ -67,7 +67,7 @@ class _Asked:
         return getattr(self._graph, name)
 
 
-UNASKED = {
+EXCLUDED_METHODS = {
     *("upsert_nodes", "upsert_edges", "delete_nodes", "delete_edges", "build", "find_nodes"),  # they write, or see what is not published
     *("at", "pin", "close", "client", "schema"),  # they say where the calls go
     "explain",  # tells which host does what
@@ -76,19 +76,19 @@ UNASKED = {
 }
 
 
-def test_no_reading_call_is_left_out_of_the_cases(embedded: Graph, joint: Graph) -> None:
-    asked: set[str] = set()
-    for name, call in cases.calls(cast(Graph, _Asked(embedded, asked))).items():
+def test_the_cases_cover_every_reading_call(embedded: Graph, joint: Graph) -> None:
+    called: set[str] = set()
+    for name, call in cases.calls(cast(Graph, _RecordingGraph(embedded, called))).items():
         assert call() is not None, name
-    assert {name for name in dir(Graph) if not name.startswith("_")} - UNASKED == asked - UNASKED
-    of_joint: set[str] = set()
-    for name, call in joint_cases.calls(cast(Graph, _Asked(joint, of_joint))).items():
+    assert {name for name in dir(Graph) if not name.startswith("_")} - EXCLUDED_METHODS == called - EXCLUDED_METHODS
+    called_on_joint: set[str] = set()
+    for name, call in joint_cases.calls(cast(Graph, _RecordingGraph(joint, called_on_joint))).items():
         assert call() is not None, name
-    assert {name for name in asked if name.startswith("sample_")} - of_joint == {"sample_nodes", "sample_edges"}  # they look no type up
+    assert {name for name in called if name.startswith("sample_")} - called_on_joint == {"sample_nodes", "sample_edges"}  # they look no type up
 
 
-def test_asking_again_gives_the_same_bytes_and_another_seed_others(embedded: Graph, expected: dict[str, str]) -> None:
-    assert cases.answers(embedded) == expected
+def test_equal_seeds_give_equal_bytes_and_other_seeds_others(embedded: Graph, expected: dict[str, str]) -> None:
+    assert cases.call_digests(embedded) == expected
     assert not np.array_equal(embedded.sample_edges(50, seed=1).edge_ids, embedded.sample_edges(50, seed=2).edge_ids)
     fresh = embedded.sample_nodes(50)
     assert np.array_equal(embedded.sample_nodes(50, seed=fresh.seed).nodes, fresh.nodes)
@@ -97,36 +97,36 @@ def test_asking_again_gives_the_same_bytes_and_another_seed_others(embedded: Gra
 @pytest.mark.parametrize("kind", ["nodes", "edges"])
 @pytest.mark.parametrize("replace", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
-def test_the_first_draws_of_many_are_those_of_a_request_for_fewer(embedded: Graph, kind: str, replace: bool, weighted: bool) -> None:
+def test_a_smaller_request_gives_the_first_draws_of_a_larger(embedded: Graph, kind: str, replace: bool, weighted: bool) -> None:
     def draw(n: int) -> np.ndarray:
         if kind == "nodes":
             return embedded.sample_nodes(n, "person", replace=replace, weighted=weighted, seed=5).nodes
         return embedded.sample_edges(n, "writes", replace=replace, weighted=weighted, seed=5).edge_ids
 
-    most = draw(390)
+    all_draws = draw(390)
     for n in (0, 1, 2, 17, 200):
-        assert np.array_equal(draw(n), most[:n])
+        assert np.array_equal(draw(n), all_draws[:n])
     if not replace:
-        assert len(np.unique(most)) == 390
+        assert len(np.unique(all_draws)) == 390
 
 
-def test_answers_are_the_graph_that_was_written(embedded: Graph) -> None:
+def test_results_match_the_graph_that_was_written(embedded: Graph) -> None:
     people = cases.person_ids()
     src, dst, weights = cases.edges()["writes"]
     sample = embedded.sample_edges(300, "writes", seed=3)
     assert np.array_equal(src[sample.edge_ids], sample.src)
     assert np.array_equal(weights[sample.edge_ids], sample.weights)
-    near = embedded.sample_neighbors(people[:50], "writes", 8, edge_ids=True, seed=3)
-    assert near.edge_ids is not None
-    assert near.weights is not None
-    hit = near.mask
-    assert np.array_equal(dst[near.edge_ids[hit]], near.nodes[hit])
-    assert np.array_equal(src[near.edge_ids[hit]], np.repeat(people[:50], 8).reshape(50, 8)[hit])
-    assert (near.weights[hit] > 0).all()
-    back = embedded.neighbors(np.arange(cases.PAPERS), "writes", direction="in", sort="id")
+    neighbors = embedded.sample_neighbors(people[:50], "writes", 8, edge_ids=True, seed=3)
+    assert neighbors.edge_ids is not None
+    assert neighbors.weights is not None
+    valid = neighbors.mask
+    assert np.array_equal(dst[neighbors.edge_ids[valid]], neighbors.nodes[valid])
+    assert np.array_equal(src[neighbors.edge_ids[valid]], np.repeat(people[:50], 8).reshape(50, 8)[valid])
+    assert (neighbors.weights[valid] > 0).all()
+    reverse = embedded.neighbors(np.arange(cases.PAPERS), "writes", direction="in", sort="id")
     order = np.lexsort((np.arange(len(src)), src, dst))
-    assert np.array_equal(back.nodes, src[order])
-    assert np.array_equal(back.edge_ids, order)
+    assert np.array_equal(reverse.nodes, src[order])
+    assert np.array_equal(reverse.edge_ids, order)
     features = embedded.node_features([people[7], 4, people[0]], ["name", "age"], "person")
     assert [bytes(row) for row in cases.rows_of(features["name"])] == [b"person 7", b"", b"person 0"]
     assert cases.rows_of(features["age"]) == [7, 0, 0]
@@ -134,43 +134,43 @@ def test_answers_are_the_graph_that_was_written(embedded: Graph) -> None:
     assert sorted(scanned.tolist()) == sorted(people.tolist())
 
 
-def test_a_folder_that_is_open_for_writing_is_refused_to_a_second_writer(tmp_path: Path) -> None:
+def test_a_second_writer_of_an_open_folder_is_refused(tmp_path: Path) -> None:
     with asterism.open(tmp_path / "one"), pytest.raises(asterism.Conflict, match="open"):
         asterism.open(tmp_path / "one")
 
 
-def test_a_folder_that_was_closed_is_served_again_with_the_same_bytes(tmp_path: Path) -> None:
+def test_a_reopened_folder_gives_the_same_bytes(tmp_path: Path) -> None:
     with asterism.open(tmp_path / "again") as client:
-        first = cases.answers(cases.load(client, "cases"))
+        first = cases.call_digests(cases.load(client, "cases"))
     with asterism.open(tmp_path / "again") as client:
-        assert cases.answers(client.graph("cases")) == first
+        assert cases.call_digests(client.graph("cases")) == first
 
 
-def test_a_standalone_lets_others_in_and_gives_them_the_same_bytes(tmp_path: Path) -> None:
+def test_a_standalone_serves_the_same_bytes_over_the_network(tmp_path: Path) -> None:
     service = Standalone(tmp_path / "served")
     service.start()
     try:
-        doors = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
-        with urllib.request.urlopen(f"http://{doors.http_address}/readyz", timeout=HANG_S) as reply:
+        endpoints = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
+        with urllib.request.urlopen(f"http://{endpoints.http_address}/readyz", timeout=HANG_S) as reply:
             assert reply.status == 200
-        with urllib.request.urlopen(f"http://{doors.http_address}/api/v1/spaces", timeout=HANG_S) as reply:
+        with urllib.request.urlopen(f"http://{endpoints.http_address}/api/v1/spaces", timeout=HANG_S) as reply:
             assert reply.status == 200
-        with asterism.connect(doors.address) as client:
-            outside = cases.answers(cases.load(client, "cases"))
-        with asterism.Client(LocalTransport(service.handlers)) as inside:
-            assert cases.answers(inside.graph("cases")) == outside
+        with asterism.connect(endpoints.address) as client:
+            remote_answers = cases.call_digests(cases.load(client, "cases"))
+        with asterism.Client(LocalTransport(service.handlers)) as local_client:
+            assert cases.call_digests(local_client.graph("cases")) == remote_answers
     finally:
         service.stop()
         service.stop()
 
 
-def test_many_read_a_folder_while_one_writes_it_and_get_the_same_bytes(tmp_path: Path) -> None:
+def test_readers_of_a_folder_being_written_get_the_same_bytes(tmp_path: Path) -> None:
     with pytest.raises(asterism.NotFound, match="mode 'w'"):
         asterism.open(tmp_path / "shared", mode="r")
     with asterism.open(tmp_path / "shared") as writer:
-        expected = cases.answers(cases.load(writer, "cases"))
+        expected = cases.call_digests(cases.load(writer, "cases"))
         with asterism.open(tmp_path / "shared", mode="r") as one, asterism.open(tmp_path / "shared", mode="r") as two:
-            assert cases.answers(one.graph("cases")) == cases.answers(two.graph("cases")) == expected
+            assert cases.call_digests(one.graph("cases")) == cases.call_digests(two.graph("cases")) == expected
             with pytest.raises(asterism.InvalidRequest, match="opened for reading"):
                 one.graph("cases").upsert_nodes([1], "paper")
             writer.graph("cases").upsert_nodes([1000], "paper")
@@ -178,8 +178,8 @@ def test_many_read_a_folder_while_one_writes_it_and_get_the_same_bytes(tmp_path:
             assert one.graph("cases").sample_nodes(1).version == 1
             assert [space.name for space in one.spaces()] == ["cases"]
             assert one.manifest("cases").count("NODE", 1) == cases.PAPERS
-    with asterism.open(tmp_path / "shared", mode="r") as late:
-        assert [version.version for version in late.versions("cases")] == [2, 1]
-        assert late.graph("cases").sample_nodes(1).version == 2
+    with asterism.open(tmp_path / "shared", mode="r") as later_reader:
+        assert [version.version for version in later_reader.versions("cases")] == [2, 1]
+        assert later_reader.graph("cases").sample_nodes(1).version == 2
         with pytest.raises(asterism.NotFound, match="version 9"):
-            late.graph("cases").sample_nodes(1, version=9)
+            later_reader.graph("cases").sample_nodes(1, version=9)

@@ -60,12 +60,12 @@ def graph(client: Client, request: pytest.FixtureRequest) -> Graph:
 
 
 def edges_of(graph: Graph, node: int, etype: str = "likes") -> list[tuple[int, float]]:
-    found = graph.neighbors([node], etype)
-    assert found.weights is not None
-    return list(zip(found.nodes.tolist(), found.weights.tolist(), strict=True))
+    neighbors = graph.neighbors([node], etype)
+    assert neighbors.weights is not None
+    return list(zip(neighbors.nodes.tolist(), neighbors.weights.tolist(), strict=True))
 
 
-def test_nothing_is_visible_before_a_build_and_everything_after_it(graph: Graph) -> None:
+def test_writes_become_visible_with_a_build(graph: Graph) -> None:
     with pytest.raises(asterism.NotReady, match="no published version; submit a build"):
         graph.sample_nodes(1)
     job = graph.build()
@@ -75,7 +75,7 @@ def test_nothing_is_visible_before_a_build_and_everything_after_it(graph: Graph)
     assert graph.sample_nodes(3, "n").version == 1
 
 
-def test_upserts_and_deletes_are_seen_after_the_next_build_and_the_old_version_stays(graph: Graph) -> None:
+def test_the_next_build_shows_changes_and_keeps_the_old_version(graph: Graph) -> None:
     graph.build()
     graph.upsert_nodes([3, 10], "n", weights=[0.5, 7], features={"x": [33, 100]})
     graph.delete_edges([0], [1], "likes")
@@ -92,7 +92,7 @@ def test_upserts_and_deletes_are_seen_after_the_next_build_and_the_old_version_s
     assert (old.nodes.tolist(), old.version) == ([1, 2], 1)
 
 
-def test_an_upsert_of_a_unique_edge_replaces_it_and_of_a_multi_edge_adds_one(graph: Graph) -> None:
+def test_upserts_replace_unique_edges_and_add_multi_edges(graph: Graph) -> None:
     graph.upsert_edges([0, 1], [5, 5], "knows", weights=[1, 2])
     graph.upsert_edges([0], [5], "knows", weights=[8])
     graph.upsert_edges([0], [1], "likes", weights=[8])
@@ -101,7 +101,7 @@ def test_an_upsert_of_a_unique_edge_replaces_it_and_of_a_multi_edge_adds_one(gra
     assert edges_of(graph, 0) == [(1, 1.0), (1, 8.0), (2, 2.0)]
 
 
-def test_an_edge_to_an_unknown_node_is_refused_or_makes_it_as_the_type_says(graph: Graph) -> None:
+def test_edge_to_unknown_node_is_refused_or_creates_the_node(graph: Graph) -> None:
     with pytest.raises(asterism.InvalidRequest, match=r"dst\[1\] = 77: no such 'n' node"):
         graph.upsert_edges([0, 1], [1, 77], "likes")
     graph.upsert_edges([0, 500], [77, 1], "finds")
@@ -111,21 +111,21 @@ def test_an_edge_to_an_unknown_node_is_refused_or_makes_it_as_the_type_says(grap
     assert graph.node_features([77, 3], ["weight", "x"])["weight"].tolist() == [1.0, 4.0]
 
 
-def test_a_load_that_was_interrupted_goes_on_where_it_stopped(client: Client, graph: Graph) -> None:
-    def chunks(load: asterism.Load, until: int) -> None:
+def test_an_interrupted_load_resumes_where_it_stopped(client: Client, graph: Graph) -> None:
+    def write_chunks(load: asterism.Load, stop: int) -> None:
         load.write_nodes(0, "n", np.arange(20, 30), weights=np.ones(10))
-        for i in range(1, until):
+        for i in range(1, stop):
             assert load.write_edges(i, "likes", [20], [20 + i], weights=[i]) == 3 + i
 
     load = client.begin_load(graph.space, source="first", resume_key="key")
-    chunks(load, 3)
+    write_chunks(load, 3)
     resumed = client.begin_load(graph.space, source="second", resume_key="key")
     assert resumed.load_id == load.load_id
     # The word about the last chunk travels with the next registration, which never came: it is simply sent again.
     assert {0, 1} <= resumed.written <= {0, 1, 2}
     with pytest.raises(asterism.Conflict):
         resumed.write_edges(1, "likes", [20], [29], weights=[1])
-    chunks(resumed, 5)
+    write_chunks(resumed, 5)
     assert resumed.written == {0, 1, 2, 3, 4}
     commit = resumed.commit()
     assert commit > 0
@@ -133,7 +133,7 @@ def test_a_load_that_was_interrupted_goes_on_where_it_stopped(client: Client, gr
     assert edges_of(graph, 20) == [(21, 1.0), (22, 2.0), (23, 3.0), (24, 4.0)]
 
 
-def test_what_an_abandoned_load_wrote_is_never_seen(client: Client, graph: Graph) -> None:
+def test_rows_of_an_abandoned_load_are_never_visible(client: Client, graph: Graph) -> None:
     load = client.begin_load(graph.space)
     load.write_nodes(0, "n", [900], weights=[1])
     assert load.find_nodes("n", [900, 901]).tolist() == [True, False]
@@ -160,7 +160,7 @@ def test_a_chunk_larger_than_a_message_is_written_in_pieces(client: Client) -> N
     client.drop_space(name)
 
 
-def test_a_published_version_is_served_within_a_second_by_every_graphd(cluster: LocalCluster) -> None:
+def test_every_graphd_serves_a_new_version_within_a_second(cluster: LocalCluster) -> None:
     with asterism.connect(cluster["graphd-0"].address) as one, asterism.connect(cluster["graphd-1"].address) as two:
         graph = cases.load(one, "soon")
         job = one.submit_job("soon")
@@ -183,9 +183,9 @@ def test_a_published_version_is_served_within_a_second_by_every_graphd(cluster: 
         assert graph.sample_nodes(1).version == 2
 
 
-def test_requests_that_can_not_be_answered_name_the_value(graph: Graph) -> None:
+def test_invalid_requests_are_refused_with_the_value(graph: Graph) -> None:
     graph.build()
-    for call, error, said in (
+    for call, error, message in (
         (lambda: graph.sample_nodes(11, replace=False), asterism.InvalidRequest, "11 different nodes were asked for; 10 can be drawn by weight"),
         (lambda: graph.sample_edges(1, "finds"), asterism.NotFound, "nothing to draw from 'n:finds:n'"),
         (lambda: graph.sample_nodes(1, version=44), asterism.NotFound, "version 44 .* is not served; those that are: 1"),
@@ -197,11 +197,11 @@ def test_requests_that_can_not_be_answered_name_the_value(graph: Graph) -> None:
         (lambda: graph.upsert_nodes([1], "n", features={"x": ["a"]}), asterism.InvalidRequest, "feature 'x'"),
         (lambda: graph.sample_fanout([0], ["likes"], [2, 3]), asterism.InvalidRequest, r"\[2, 3\]"),
     ):
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=message):
             call()  # type: ignore[no-untyped-call]
 
 
-def test_a_space_that_was_dropped_and_made_anew_is_empty(client: Client, graph: Graph) -> None:
+def test_a_dropped_and_recreated_space_is_empty(client: Client, graph: Graph) -> None:
     graph.build()
     client.drop_space(graph.space)
     with pytest.raises(asterism.NotFound, match=graph.space):
@@ -211,7 +211,7 @@ def test_a_space_that_was_dropped_and_made_anew_is_empty(client: Client, graph: 
         client.graph(graph.space).sample_nodes(1)
 
 
-def test_a_daemon_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_stopped_cluster_leaves_no_process(tmp_path: Path) -> None:
     with LocalCluster(storageds=1, folder=tmp_path) as cluster:
         processes = [daemon.process for daemon in cluster.daemons.values()]
         cluster.kill("storaged-0")
@@ -220,7 +220,7 @@ def test_a_daemon_leaves_nothing_behind(tmp_path: Path) -> None:
     assert all(process is not None and process.returncode is not None for process in processes)
 
 
-def test_an_edge_to_nobody_is_refused_at_the_door_and_builds_go_on(client: Client) -> None:
+def test_edge_to_a_missing_node_is_refused_and_builds_continue(client: Client) -> None:
     client.create_space("ends", {"parts": 4, "direction": "both", "nodes": {"n": {}}, "edges": {"n:likes:n": {}}})
     graph = client.graph("ends")
     graph.upsert_nodes([1, 2], "n")

@@ -25,7 +25,7 @@ COUNT, Q = 7, 3
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(cases.built_in(tmp_path_factory.mktemp("clusters"))) as opened:
+    with asterism.open(cases.copy_built_graph(tmp_path_factory.mktemp("clusters"))) as opened:
         yield opened
 
 
@@ -41,7 +41,7 @@ def folder(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def of_each(clusters: Clusters) -> dict[tuple[str, int], int]:
+def cluster_by_node(clusters: Clusters) -> dict[tuple[str, int], int]:
     """The cluster of each node."""
     return {(name, node): c for c in range(clusters.count) for name, ids in clusters.nodes([c]).items() for node in ids.tolist()}
 
@@ -51,12 +51,12 @@ def members(batch: ClusterBatch) -> set[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("method", ["metis", "fennel", "ldg", "hash"])
-def test_a_folder_has_every_node_in_the_cluster_that_it_was_assigned_to(graph: Graph, tmp_path: Path, method: str) -> None:
+def test_a_folder_has_every_node_in_its_assigned_cluster(graph: Graph, tmp_path: Path, method: str) -> None:
     report = export.assignment(graph, tmp_path / "given", parts=COUNT, assign=method, seed=1)
     clusters = Clusters.in_folder(tmp_path / "given")
     assert (clusters.space, clusters.version, clusters.count) == ("cases", 1, COUNT)
     assert {name: tuple(np.diff(offsets).tolist()) for name, offsets in clusters.offsets.items()} == dict(report.nodes)
-    owner = of_each(clusters)
+    owner = cluster_by_node(clusters)
     for name in ("person", "paper"):
         ids = np.sort(np.concatenate([batch.ids for batch in graph.scan_nodes(name)]))
         lines = (tmp_path / f"given/{name}.txt").read_text().split()
@@ -64,9 +64,9 @@ def test_a_folder_has_every_node_in_the_cluster_that_it_was_assigned_to(graph: G
     assert len(owner) == cases.PEOPLE + cases.PAPERS
 
 
-def test_every_cluster_comes_once_an_epoch_with_all_of_its_nodes_over_all_ranks(graph: Graph, folder: Path) -> None:
+def test_every_epoch_has_each_cluster_once_over_all_ranks(graph: Graph, folder: Path) -> None:
     clusters = Clusters.in_folder(folder)
-    owner = of_each(clusters)
+    owner = cluster_by_node(clusters)
     shares = [graph.cluster_batches(folder, Q, seed=5, rank=rank, world=2) for rank in range(2)]
     orders = []
     for epoch in range(3):
@@ -77,90 +77,90 @@ def test_every_cluster_comes_once_an_epoch_with_all_of_its_nodes_over_all_ranks(
         assert sorted(orders[-1]) == list(range(COUNT))
         for batch in batches:
             for name, nodes in batch.subgraph.nodes.items():
-                mine = [sorted(node for (of, node), own in owner.items() if (of, own) == (name, c)) for c in batch.clusters.tolist()]
-                assert nodes.tolist() == list(itertools.chain(*mine))
+                expected = [sorted(node for (node_type, node), cluster in owner.items() if (node_type, cluster) == (name, c)) for c in batch.clusters.tolist()]
+                assert nodes.tolist() == list(itertools.chain(*expected))
         assert sum(len(members(batch)) for batch in batches) == len(owner)
     assert len({tuple(order) for order in orders}) == 3
 
 
 def test_edges_between_the_clusters_of_a_batch_are_kept(graph: Graph, folder: Path) -> None:
-    owner, between = of_each(Clusters.in_folder(folder)), 0
+    owner, cross_edges = cluster_by_node(Clusters.in_folder(folder)), 0
     for batch in graph.cluster_batches(folder, Q, seed=2):
-        kept, found = members(batch), batch.subgraph
-        assert found.edge_ids is not None
+        batch_nodes, subgraph = members(batch), batch.subgraph
+        assert subgraph.edge_ids is not None
         for relation, (src, dst, _) in cases.edges().items():
             name = next(edge.name for edge in graph.schema.edge_types if edge.relation == relation)
-            near, far = name.split(":")[0], name.split(":")[2]
+            src_type, dst_type = name.split(":")[0], name.split(":")[2]
             pairs = list(zip(src.tolist(), dst.tolist(), strict=True))
-            law = Counter((a, b) for a, b in pairs if (near, a) in kept and (far, b) in kept)
-            assert Counter(zip(found.nodes[near][found.row[name]].tolist(), found.nodes[far][found.col[name]].tolist(), strict=True)) == law
-            between += sum(times for (a, b), times in law.items() if owner[near, a] != owner[far, b])
-            ends = found.nodes[near][found.row[name]].tolist(), found.nodes[far][found.col[name]].tolist()
-            assert [pairs[edge] for edge in found.edge_ids[name].tolist()] == list(zip(*ends, strict=True))
-    assert between > 100
-    alone = list(graph.cluster_batches(folder, 1, seed=2))
-    assert len(alone) == COUNT
-    for batch in alone:
+            expected = Counter((a, b) for a, b in pairs if (src_type, a) in batch_nodes and (dst_type, b) in batch_nodes)
+            assert Counter(zip(subgraph.nodes[src_type][subgraph.row[name]].tolist(), subgraph.nodes[dst_type][subgraph.col[name]].tolist(), strict=True)) == expected
+            cross_edges += sum(count for (a, b), count in expected.items() if owner[src_type, a] != owner[dst_type, b])
+            ends = subgraph.nodes[src_type][subgraph.row[name]].tolist(), subgraph.nodes[dst_type][subgraph.col[name]].tolist()
+            assert [pairs[edge] for edge in subgraph.edge_ids[name].tolist()] == list(zip(*ends, strict=True))
+    assert cross_edges > 100
+    single_batches = list(graph.cluster_batches(folder, 1, seed=2))
+    assert len(single_batches) == COUNT
+    for batch in single_batches:
         for name in batch.subgraph.row:
-            near, far = name.split(":")[0], name.split(":")[2]
-            ends = batch.subgraph.nodes[near][batch.subgraph.row[name]], batch.subgraph.nodes[far][batch.subgraph.col[name]]
-            assert {owner[near, a] for a in ends[0].tolist()} | {owner[far, b] for b in ends[1].tolist()} <= set(batch.clusters.tolist())
+            src_type, dst_type = name.split(":")[0], name.split(":")[2]
+            ends = batch.subgraph.nodes[src_type][batch.subgraph.row[name]], batch.subgraph.nodes[dst_type][batch.subgraph.col[name]]
+            assert {owner[src_type, a] for a in ends[0].tolist()} | {owner[dst_type, b] for b in ends[1].tolist()} <= set(batch.clusters.tolist())
 
 
-def test_which_clusters_meet_is_left_to_chance(graph: Graph, folder: Path) -> None:
+def test_clusters_are_combined_at_random(graph: Graph, folder: Path) -> None:
     epochs, pairs = 600, Counter[tuple[int, int]]()
-    passes = graph.cluster_batches(folder, Q, seed=8)
+    batches = graph.cluster_batches(folder, Q, seed=8)
     for _ in range(epochs):
-        while passes.cursor.left:
-            pairs.update(itertools.combinations(sorted(passes.cursor.take(Q).tolist()), 2))
-        passes.cursor.next_epoch()
+        while batches.cursor.left:
+            pairs.update(itertools.combinations(sorted(batches.cursor.take(Q).tolist()), 2))
+        batches.cursor.next_epoch()
     # Seven clusters by threes are two groups of three and one by itself: six of 21 pairs meet in an epoch.
-    wanted = list(itertools.combinations(range(COUNT), 2))
-    require_counts([pairs[pair] for pair in wanted], np.full(len(wanted), epochs * 6 / len(wanted)), "clusters that meet")
+    possible_pairs = list(itertools.combinations(range(COUNT), 2))
+    require_counts([pairs[pair] for pair in possible_pairs], np.full(len(possible_pairs), epochs * 6 / len(possible_pairs)), "clusters that meet")
 
 
-def test_passes_go_on_where_they_were_and_with_more_ranks(graph: Graph, folder: Path) -> None:
+def test_epochs_resume_where_they_stopped_and_on_more_ranks(graph: Graph, folder: Path) -> None:
     first = [graph.cluster_batches(folder, 1, seed=5, rank=rank, world=2) for rank in range(2)]
     seen = [*itertools.islice(first[0], 2), *itertools.islice(first[1], 1)]
     states = json.loads(json.dumps([share.state_dict() for share in first]))
-    more = [graph.cluster_batches(folder, 2, seed=0, rank=rank, world=3) for rank in range(3)]
-    for share in more:
+    resharded = [graph.cluster_batches(folder, 2, seed=0, rank=rank, world=3) for rank in range(3)]
+    for share in resharded:
         share.reshard(states)
-    rest = [batch for share in more for batch in share]
-    assert sorted(np.concatenate([batch.clusters for batch in [*seen, *rest]]).tolist()) == list(range(COUNT))
-    again = graph.cluster_batches(folder, 1)
-    again.load_state_dict(states[0])
-    assert [cases.digest(batch) for batch in again] == [cases.digest(batch) for batch in first[0]]
+    remaining = [batch for share in resharded for batch in share]
+    assert sorted(np.concatenate([batch.clusters for batch in [*seen, *remaining]]).tolist()) == list(range(COUNT))
+    resumed = graph.cluster_batches(folder, 1)
+    resumed.load_state_dict(states[0])
+    assert [cases.digest(batch) for batch in resumed] == [cases.digest(batch) for batch in first[0]]
     others = graph.cluster_batches({"paper": ([1, 2, 3], [0, 1, 1])}, 1)
     with pytest.raises(InvalidRequest, match="the state is of"):
         others.load_state_dict(states[0])
 
 
-def test_a_feature_and_arrays_number_clusters_too(graph: Graph) -> None:
+def test_clusters_may_come_from_a_feature_or_from_arrays(graph: Graph) -> None:
     by_age = Clusters.of_feature(graph, "age")
     people, ages = cases.person_ids(), np.arange(cases.PEOPLE) % 99
     assert by_age.count == 99
-    assert of_each(by_age) == {("person", node): age for node, age in zip(people.tolist(), ages.tolist(), strict=True)}
-    given = Clusters.of_arrays(graph, {"person": (people, ages)})
-    assert given.identity == by_age.identity
-    batches = list(graph.cluster_batches(given, 50, seed=1))
+    assert cluster_by_node(by_age) == {("person", node): age for node, age in zip(people.tolist(), ages.tolist(), strict=True)}
+    by_arrays = Clusters.of_arrays(graph, {"person": (people, ages)})
+    assert by_arrays.identity == by_age.identity
+    batches = list(graph.cluster_batches(by_arrays, 50, seed=1))
     assert [len(batch.clusters) for batch in batches] == [50, 49]
-    some = list(graph.cluster_batches({"paper": ([5, 3, 9], [2, 0, 0]), "person": ([], [])}, 9, "cites", node_features=["vec"], seed=1))
-    (batch,) = some
+    few_batches = list(graph.cluster_batches({"paper": ([5, 3, 9], [2, 0, 0]), "person": ([], [])}, 9, "cites", node_features=["vec"], seed=1))
+    (batch,) = few_batches
     assert sorted(batch.clusters.tolist()) == [0, 1, 2]  # of which one is empty
     assert sorted(batch.subgraph.nodes["paper"].tolist()) == [3, 5, 9]
     assert batch.subgraph.features is not None
     assert np.array_equal(np.asarray(batch.subgraph.features["paper"]["vec"])[:, 0], batch.subgraph.nodes["paper"] * 3)
 
 
-def test_clusters_are_kept_in_the_space_with_all_else_that_its_nodes_have(client: asterism.Client, tmp_path: Path) -> None:
+def test_storing_clusters_in_a_feature_keeps_all_other_columns(client: asterism.Client, tmp_path: Path) -> None:
     features = {"cluster": "int8", "age": "int32", "words": {"kind": "ragged", "dtype": "int64"}, "said": "bytes"}
     nodes = {"person": {"weighted": True, "features": features}, "thing": {"features": {"cluster": "int64"}}}
     client.create_space("kept", {"parts": 3, "nodes": nodes, "edges": {"person:likes:thing": {}}})
     graph, people = client.graph("kept"), np.arange(0, 400, 2)
     ends = np.concatenate([[0], np.cumsum(people % 4)])
-    given = {"age": people * 3, "words": (ends, np.arange(ends[-1])), "said": [b"%d" % node for node in people.tolist()]}
-    graph.upsert_nodes(people, "person", people / 7, given)
+    values = {"age": people * 3, "words": (ends, np.arange(ends[-1])), "said": [b"%d" % node for node in people.tolist()]}
+    graph.upsert_nodes(people, "person", people / 7, values)
     graph.upsert_nodes(np.arange(90), "thing")
     graph.upsert_edges(people, people % 90, "likes")
     graph.build()
@@ -170,7 +170,7 @@ def test_clusters_are_kept_in_the_space_with_all_else_that_its_nodes_have(client
     commit = clusters.keep(graph, "cluster")
     graph.build()
     assert graph.manifest().cut == commit
-    assert of_each(Clusters.of_feature(graph, "cluster")) == of_each(clusters)
+    assert cluster_by_node(Clusters.of_feature(graph, "cluster")) == cluster_by_node(clusters)
     for batch in graph.scan_nodes("person", ["age", "words", "said"]):
         old = before.pop(batch.ids.tobytes())
         assert cases.digest((batch.weights, batch.features)) == cases.digest((old.weights, old.features))
@@ -178,16 +178,16 @@ def test_clusters_are_kept_in_the_space_with_all_else_that_its_nodes_have(client
     assert sum(len(batch.src) for batch in graph.scan_edges("likes")) == len(people)
     with pytest.raises(InvalidRequest, match="another content of version 1"):
         Clusters.in_folder(tmp_path / "clusters").keep(client.graph("cases"), "age")
-    now = Clusters.of_feature(graph, "cluster")
+    current = Clusters.of_feature(graph, "cluster")
     graph.upsert_nodes([90], "thing")
     with pytest.raises(Conflict, match="1 commits after version 2"):
-        now.keep(graph, "cluster")
+        current.keep(graph, "cluster")
     graph.build()
-    some = Clusters.of_arrays(graph, {"thing": (np.arange(90), np.arange(90) % 3)})
+    partial = Clusters.of_arrays(graph, {"thing": (np.arange(90), np.arange(90) % 3)})
     with pytest.raises(InvalidRequest, match="node 90 of 'thing' is of no cluster"):
-        some.keep(graph, "cluster")
+        partial.keep(graph, "cluster")
     with pytest.raises(InvalidRequest, match="'thing' has no feature 'age' to keep clusters in; it has cluster"):
-        some.keep(graph, "age")
+        partial.keep(graph, "age")
     many = Clusters.of_arrays(graph, {"person": (people, people)})
     with pytest.raises(InvalidRequest, match="'cluster' of 'person' is int8; clusters go to 398"):
         many.keep(graph, "cluster")
@@ -195,7 +195,7 @@ def test_clusters_are_kept_in_the_space_with_all_else_that_its_nodes_have(client
         many.keep(graph, "said")
 
 
-def test_clusters_of_a_space_of_one_type_and_of_names_are_kept(client: asterism.Client, tmp_path: Path) -> None:
+def test_clusters_of_a_space_with_string_ids_are_stored(client: asterism.Client, tmp_path: Path) -> None:
     client.create_space(
         "airports", {"ids": "string", "nodes": {"airport": {"features": {"cluster": "int32"}}}, "edges": {"airport:route:airport": {}}}
     )
@@ -207,15 +207,15 @@ def test_clusters_of_a_space_of_one_type_and_of_names_are_kept(client: asterism.
     clusters = Clusters.in_folder(tmp_path / "clusters")
     clusters.keep(air, "cluster")
     air.build()
-    kept = Clusters.of_feature(air, "cluster")
-    assert {node: c for (_, node), c in of_each(kept).items()} == {node: c for (_, node), c in of_each(clusters).items()}
-    assert sorted(air.node_names(np.concatenate(list(kept.nodes(np.arange(4)).values())), "airport").tolist()) == codes
+    stored = Clusters.of_feature(air, "cluster")
+    assert {node: c for (_, node), c in cluster_by_node(stored).items()} == {node: c for (_, node), c in cluster_by_node(clusters).items()}
+    assert sorted(air.node_names(np.concatenate(list(stored.nodes(np.arange(4)).values())), "airport").tolist()) == codes
 
 
-def test_clusters_cross_to_other_processes(graph: Graph, folder: Path) -> None:
+def test_clusters_survive_pickling(graph: Graph, folder: Path) -> None:
     for clusters in (Clusters.in_folder(folder), Clusters.of_feature(graph, "age")):
         data = pickle.dumps(clusters)
-        assert of_each(pickle.loads(data)) == of_each(clusters)
+        assert cluster_by_node(pickle.loads(data)) == cluster_by_node(clusters)
     assert len(pickle.dumps(Clusters.in_folder(folder))) < 1000
 
 
@@ -226,23 +226,23 @@ def test_clusters_of_other_content_are_refused(client: asterism.Client, tmp_path
     changing.upsert_edges(np.arange(19), np.arange(1, 20), "to")
     changing.build()
     export.assignment(changing, tmp_path / "old", parts=3, assign="fennel", homogeneous=True)
-    with changing.pin() as held:
+    with changing.pin() as pinned:
         changing.upsert_nodes([99], "n")
         changing.build()
         with pytest.raises(InvalidRequest, match=r"of version 1 of space 'changing', and this reads version 2"):
             changing.cluster_batches(tmp_path / "old", 1)
-        assert sorted(np.concatenate([batch.subgraph.nodes["n"] for batch in held.cluster_batches(tmp_path / "old", 2, seed=1)])) == list(range(20))
+        assert sorted(np.concatenate([batch.subgraph.nodes["n"] for batch in pinned.cluster_batches(tmp_path / "old", 2, seed=1)])) == list(range(20))
     client.drop_space("changing")
 
 
-def test_what_is_no_clustering_is_refused_with_a_word(graph: Graph, folder: Path, tmp_path: Path) -> None:
-    for said, given in (
+def test_invalid_clusterings_are_refused_with_a_message(graph: Graph, folder: Path, tmp_path: Path) -> None:
+    for message, clustering in (
         (r"node 5 of 'paper' is there twice", {"paper": ([5, 5], [0, 1])}),
         (r"clusters of 'paper'\[1\] = -1", {"paper": ([5, 6], [0, -1])}),
         ("has 1 entries for 2", {"paper": ([5, 6], [0])}),
     ):
-        with pytest.raises(InvalidRequest, match=said):
-            graph.cluster_batches(given, 1)
+        with pytest.raises(InvalidRequest, match=message):
+            graph.cluster_batches(clustering, 1)
     with pytest.raises(NotFound, match="'nope'"):
         Clusters.of_feature(graph, "nope")
     with pytest.raises(InvalidRequest, match="'vec' of 'paper' is not one whole number"):
@@ -280,11 +280,11 @@ def test_a_damaged_folder_is_refused(folder: Path, tmp_path: Path, name: str, da
 
 def test_batches_are_the_same_bytes_on_several_hosts(graph: Graph, folder: Path) -> None:
     clusters = Clusters.in_folder(folder)
-    given = {name: (ids, np.repeat(np.arange(COUNT), np.diff(clusters.offsets[name]))) for name, ids in clusters.members.items()}
+    arrays = {name: (ids, np.repeat(np.arange(COUNT), np.diff(clusters.offsets[name]))) for name, ids in clusters.members.items()}
     expected = [cases.digest(batch) for batch in graph.cluster_batches(folder, Q, seed=4, weights=True)]
-    assert [cases.digest(batch) for batch in graph.cluster_batches(given, Q, seed=4, weights=True)] == expected
+    assert [cases.digest(batch) for batch in graph.cluster_batches(arrays, Q, seed=4, weights=True)] == expected
     with cases_cluster(3) as cluster:
-        there = cluster.client().graph("cases")
-        assert [cases.digest(batch) for batch in there.cluster_batches(given, Q, seed=4, weights=True)] == expected
+        remote_graph = cluster.client().graph("cases")
+        assert [cases.digest(batch) for batch in remote_graph.cluster_batches(arrays, Q, seed=4, weights=True)] == expected
         with pytest.raises(InvalidRequest, match="cluster it anew"):
-            there.cluster_batches(folder, Q)
+            remote_graph.cluster_batches(folder, Q)

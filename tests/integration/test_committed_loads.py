@@ -25,10 +25,10 @@ from asterism_proto.v1 import metad_pb2 as meta
 from asterism_proto.v1 import storaged_pb2 as store
 from asterism_proto.validation import PIECES_PER_CHUNK
 from daemonkit.channels import RemoteTransport
-from daemonkit.streams import GREETING, MAGIC, REQUEST, number, receive
-from storaged.folders import Folders
+from daemonkit.streams import GREETING, MAGIC, REQUEST, method_id, receive
+from storaged.folders import DataPaths
 from storaged.store import graph as blocks
-from storaged.store.graph import Block, GraphStore
+from storaged.store.graph import Block, BlockStore
 
 PARTS, NODES = 4, 1000
 SCHEMA: dict[str, Any] = {
@@ -47,35 +47,35 @@ class Intruder:
         self.cluster, self.client, self.space = cluster, client, space
         self.metad = RemoteTransport(cluster["metad"].address)
         self.storageds = {host.uuid: RemoteTransport(host.address) for host in client.hosts() if host.role == "STORAGED"}
-        self.described: Any = self.metad.call(CATALOG["describe_space"], meta.SpaceRequest(space=space), 10)
-        self.owners = [part.hosts[0] for part in self.described.parts]
+        self.description: Any = self.metad.call(CATALOG["describe_space"], meta.SpaceRequest(space=space), 10)
+        self.owners = [part.hosts[0] for part in self.description.parts]
 
     def write(self, load_id: int, part: int, sections: dict[str, Any], *, kind: int = store.NODES, chunk: int = 0, **head: Any) -> Any:
         """Write rows to a partition."""
-        found = {name: np.asarray(array) for name, array in sections.items()}
-        rows = len(next(iter(found.values())))
-        said = {"space_id": self.described.space_id, "load_id": load_id, "kind": kind, "chunk": chunk, "parts": [part], **head}
-        frame = Frame(store.WriteBlocksRequest(**said), {"offsets": np.array([0, rows]), **found})
+        section_arrays = {name: np.asarray(array) for name, array in sections.items()}
+        rows = len(next(iter(section_arrays.values())))
+        fields = {"space_id": self.description.space_id, "load_id": load_id, "kind": kind, "chunk": chunk, "parts": [part], **head}
+        frame = Frame(store.WriteBlocksRequest(**fields), {"offsets": np.array([0, rows]), **section_arrays})
         return self.storageds[self.owners[part]].call(STORE["write_blocks"], frame, 20)
 
-    def seal(self, load_id: int, part: int, sealed: int = 0) -> meta.HostSeal:
+    def seal(self, load_id: int, part: int, seal_number: int = 0) -> meta.HostSeal:
         """Seal a load at the owner of a partition."""
         host = self.owners[part]
-        head = store.SealLoadRequest(space_id=self.described.space_id, load_id=load_id, number=sealed)
+        head = store.SealLoadRequest(space_id=self.description.space_id, load_id=load_id, number=seal_number)
         reply: Any = self.storageds[host].call(STORE["seal_load"], Frame(head), 20)
         return meta.HostSeal(host=host, number=reply.head.number, parts=reply.head.parts)
 
     def write_open(self, load_id: int, part: int, sections: dict[str, Any], **head: Any) -> None:
         """Write rows of an open load, once the storaged knows the space and is connected to metad."""
 
-        def written() -> bool:
+        def try_write() -> bool:
             try:
                 self.write(load_id, part, sections, **head)
             except (Stale, Unavailable):
                 return False
             return True
 
-        wait_until(written, "an open load takes a write")
+        wait_until(try_write, "an open load takes a write")
 
     def commit_at(self, daemon: str, load_id: int, *seals: meta.HostSeal) -> meta.Load:
         """Ask for a commit: of a graphd, as a client does, or of metad past every graphd."""
@@ -85,7 +85,7 @@ class Intruder:
         assert isinstance(reply, meta.Load)
         return reply
 
-    def got(self, load_id: int) -> meta.Load:
+    def get_load(self, load_id: int) -> meta.Load:
         """The load, as the catalog has it."""
         load = self.metad.call(CATALOG["get_load"], meta.LoadRequest(load_id=load_id), 10)
         assert isinstance(load, meta.Load)
@@ -126,32 +126,32 @@ def digests(cluster: LocalCluster, space: str, version: int) -> dict[int, str]:
     return {image.part: image.digest for image in manifest.images}
 
 
-def loaded(client: Client, space: str) -> int:
+def create_loaded_space(client: Client, space: str) -> int:
     """A built space of weighted nodes and edges; the id of its load."""
     client.create_space(space, SCHEMA)
     load = client.begin_load(space, source="truth")
     load.write_nodes(0, "n", IDS, weights=IDS + 1, features={"x": IDS})
     load.write_edges(1, "to", IDS, (IDS + 1) % NODES, weights=np.ones(NODES))
     load.commit()
-    assert built(client, space).state == "FINISHED"
+    assert run_job(client, space).state == "FINISHED"
     return load.load_id
 
 
-def built(client: Client, space: str, kind: str = "build", **options: str) -> Any:
+def run_job(client: Client, space: str, kind: str = "build", **options: str) -> Any:
     return client.wait(client.submit_job(space, kind, options=options).job_id, timeout_s=HANG_S)
 
 
 def test_a_committed_load_is_not_written_again(cluster: LocalCluster, client: Client) -> None:
     """The attack: replace the acknowledged weights of a committed load, before and after restarts, and while metad is away."""
-    load_id = loaded(client, "attack")
+    load_id = create_loaded_space(client, "attack")
     before = weights(client, "attack")
     with closing(Intruder(cluster, client, "attack")) as intruder:
 
         def assert_refused(error: type[AsterismError], message: str) -> None:
             for part in range(PARTS):
-                mine = IDS[part == IDS % PARTS]
+                part_ids = IDS[part == IDS % PARTS]
                 with pytest.raises(error, match=message):
-                    intruder.write(load_id, part, {"ids": mine, "weight": np.zeros(len(mine), np.float32)})
+                    intruder.write(load_id, part, {"ids": part_ids, "weight": np.zeros(len(part_ids), np.float32)})
             with pytest.raises(error, match=message):
                 intruder.write(load_id, 1, {"ids": np.zeros(0, np.int64)})
             with pytest.raises(error, match=message):
@@ -175,15 +175,15 @@ def test_a_committed_load_is_not_written_again(cluster: LocalCluster, client: Cl
                 intruder.write(load_id, part, {"ids": [part]})
         cluster.restart("metad")
         assert_refused(Conflict, f"load {load_id} is committed")
-    assert built(client, "attack", link="no").state == "FINISHED"
+    assert run_job(client, "attack", link="no").state == "FINISHED"
     first, second = (digests(cluster, "attack", version) for version in (1, 2))
     assert first == second
     assert len(first) == PARTS
     assert weights(client, "attack") == before
-    assert built(client, "attack", "audit").state == "FINISHED"
+    assert run_job(client, "attack", "audit").state == "FINISHED"
 
 
-WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+INVALID_WRITES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"ids": [0, -1]}, {}, r"ids\[1\] = -1"),
     ({"ids": [0, -500]}, {}, r"ids\[1\] = -500"),
     ({"ids": [0, -4000]}, {}, r"ids\[1\] = -4000"),
@@ -209,11 +209,11 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 
 
 def test_nothing_invalid_enters_an_open_load(cluster: LocalCluster, client: Client) -> None:
-    loaded(client, "invalid")
+    create_loaded_space(client, "invalid")
     before = weights(client, "invalid")
     with closing(Intruder(cluster, client, "invalid")) as intruder:
         load_id = intruder.begin()
-        for sections, head, message in WRONG:
+        for sections, head, message in INVALID_WRITES:
             with pytest.raises(InvalidRequest, match=message):
                 intruder.write(load_id, 0, sections, **head)
         edges = client.begin_load("invalid", source="edges")
@@ -222,24 +222,24 @@ def test_nothing_invalid_enters_an_open_load(cluster: LocalCluster, client: Clie
             with pytest.raises(InvalidRequest, match=rf"eid\[0\] = {eid}: expected 1000 to 1000, the edge ids of chunk 0"):
                 intruder.write(edges.load_id, 0, {"src": [0], "dst": [1], "eid": [eid]}, kind=store.OUT_EDGES)
         edges.abandon()
-        binary_endpoint_takes_no_writes(intruder, load_id)
+        assert_binary_endpoint_refuses_writes(intruder, load_id)
         assert intruder.commit_at("graphd-0", load_id).state == meta.COMMITTED
-        assert intruder.got(load_id).fingerprinted
-        assert not intruder.got(load_id).fingerprint  # nothing was written
-    assert built(client, "invalid").state == "FINISHED"
+        assert intruder.get_load(load_id).fingerprinted
+        assert not intruder.get_load(load_id).fingerprint  # nothing was written
+    assert run_job(client, "invalid").state == "FINISHED"
     assert weights(client, "invalid") == before
 
 
-def binary_endpoint_takes_no_writes(intruder: Intruder, load_id: int) -> None:
+def assert_binary_endpoint_refuses_writes(intruder: Intruder, load_id: int) -> None:
     """WriteBlocks is not among the methods that the binary endpoint serves, whatever the frame."""
     transport = intruder.storageds[intruder.owners[0]]
-    found: Any = transport.call(STORE["find_stream"], store.FindStreamRequest(), 10)
-    head = store.WriteBlocksRequest(space_id=intruder.described.space_id, load_id=load_id, kind=store.NODES, parts=[0])
-    body = b"".join(bytes(piece) for piece in arrays.pieces(Frame(head, {"offsets": np.array([0, 1]), "ids": np.array([4])}), envelope=False))
-    with socket.create_connection((transport.address.rpartition(":")[0], found.port), timeout=HANG_S) as caller:
-        caller.sendall(GREETING.pack(MAGIC, 0, found.key))
+    endpoint: Any = transport.call(STORE["find_stream"], store.FindStreamRequest(), 10)
+    head = store.WriteBlocksRequest(space_id=intruder.description.space_id, load_id=load_id, kind=store.NODES, parts=[0])
+    body = b"".join(bytes(piece) for piece in arrays.encode_pieces(Frame(head, {"offsets": np.array([0, 1]), "ids": np.array([4])}), envelope=False))
+    with socket.create_connection((transport.address.rpartition(":")[0], endpoint.port), timeout=HANG_S) as caller:
+        caller.sendall(GREETING.pack(MAGIC, 0, endpoint.key))
         receive(caller, GREETING.size, time.monotonic() + HANG_S)
-        caller.sendall(REQUEST.pack(MAGIC, number(STORE["write_blocks"].path), 10**7, len(body)) + body)
+        caller.sendall(REQUEST.pack(MAGIC, method_id(STORE["write_blocks"].path), 10**7, len(body)) + body)
         magic, status, length = (int.from_bytes(bytes(receive(caller, size, time.monotonic() + HANG_S)), "little") for size in (4, 4, 8))
         assert (magic, status) == (MAGIC, 1)
         assert bytes(receive(caller, length, time.monotonic() + HANG_S)).startswith(b"NotFound")
@@ -256,7 +256,7 @@ def test_a_late_write_is_in_the_fingerprint_or_refused(cluster: LocalCluster, cl
         with closing(Intruder(cluster, client, "race")) as intruder:
             load_id = intruder.begin()
             acknowledged, refused, failures = list[int](), list[int](), list[str]()
-            begun = threading.Event()
+            started = threading.Event()
 
             def run(writer: int, intruder: Intruder = intruder, load_id: int = load_id) -> None:
                 for i in range(PIECES_PER_CHUNK // PARTS):
@@ -271,29 +271,29 @@ def test_a_late_write_is_in_the_fingerprint_or_refused(cluster: LocalCluster, cl
                         failures.append(error.message)  # noqa: B023
                         return
                     finally:
-                        begun.set()  # noqa: B023
+                        started.set()  # noqa: B023
 
             threads = [threading.Thread(target=run, args=(writer,)) for writer in range(PARTS)]
             for thread in threads:
                 thread.start()
-            begun.wait(HANG_S)
+            started.wait(HANG_S)
             committed = intruder.commit_at("graphd-0", load_id)
             for thread in threads:
                 thread.join(HANG_S)
             assert not failures
             assert committed.state == meta.COMMITTED
-            load = intruder.got(load_id)
+            load = intruder.get_load(load_id)
             assert load.fingerprinted
             assert sum(part.rows for part in load.fingerprint) == len(acknowledged)
-        assert built(client, "race").state == "FINISHED"
+        assert run_job(client, "race").state == "FINISHED"
         graph = client.graph("race")
-        there = {int(node) for batch in graph.scan_nodes("n") for node in batch.ids if node // 10_000 == load_id}
-        assert there == set(acknowledged)
-        assert not there & set(refused)
+        stored = {int(node) for batch in graph.scan_nodes("n") for node in batch.ids if node // 10_000 == load_id}
+        assert stored == set(acknowledged)
+        assert not stored & set(refused)
 
 
 @pytest.mark.parametrize("victim", ["storaged", "metad", "graphd"])
-def test_a_commit_is_retried_after_a_kill_between_seal_and_commit(cluster: LocalCluster, client: Client, victim: str) -> None:
+def test_a_commit_is_retried_after_a_kill_following_its_seal(cluster: LocalCluster, client: Client, victim: str) -> None:
     space = f"killed_{victim}"
     client.create_space(space, SCHEMA)
     with closing(Intruder(cluster, client, space)) as intruder:
@@ -319,19 +319,19 @@ def test_a_commit_is_retried_after_a_kill_between_seal_and_commit(cluster: Local
         assert intruder.commit_at("graphd-0", load_id).state == meta.COMMITTED
         with pytest.raises(Conflict, match="is committed"):
             intruder.write(load_id, 1, {"ids": [9]}, chunk=2)
-    assert built(client, space).state == "FINISHED"
+    assert run_job(client, space).state == "FINISHED"
     assert [int(node) for batch in client.graph(space).scan_nodes("n") for node in batch.ids] == [1, 5]
 
 
 def test_blocks_that_were_changed_on_disk_fail_builds_and_audits(cluster: LocalCluster, client: Client) -> None:
-    load_id = loaded(client, "tampered")
+    load_id = create_loaded_space(client, "tampered")
     schema = Schema.from_dict(SCHEMA)
     with closing(Intruder(cluster, client, "tampered")) as intruder:
-        space_id, owner = intruder.described.space_id, intruder.storageds[intruder.owners[1]].address
+        space_id, owner = intruder.description.space_id, intruder.storageds[intruder.owners[1]].address
     name = next(name for name, daemon in cluster.daemons.items() if daemon.address == owner)
     cluster.kill(name)
-    folder = Folders(cluster.folder_of(name)).graph(space_id)
-    offline = GraphStore.open(folder, schema)
+    folder = DataPaths(cluster.folder_of(name)).graph(space_id)
+    offline = BlockStore.open(folder, schema)
     [ref] = offline.refs(1, (blocks.NODES,), 0, [load_id])
     sections = offline.read(ref)
     sections["weight"] = sections["weight"][::-1].copy()  # as many rows, as many bytes, a right checksum of its own
@@ -341,26 +341,26 @@ def test_blocks_that_were_changed_on_disk_fail_builds_and_audits(cluster: LocalC
         offline.close()
         cluster.restart(name)
         for kind, options in (("build", {"link": "no"}), ("audit", {})):
-            failed = built(client, "tampered", kind, **options)
+            failed = run_job(client, "tampered", kind, **options)
             assert failed.state == "FAILED"
             assert f"Corrupt: load {load_id} (commit 1), partition 1: " in failed.cause
             assert message in failed.cause
         assert client.describe("tampered").version == 1
         cluster.kill(name)
-        offline = GraphStore.open(folder, schema)
+        offline = BlockStore.open(folder, schema)
     offline.close()
     cluster.restart(name)
 
 
-def test_ids_of_an_older_release_fail_a_build_and_not_the_process(cluster: LocalCluster, client: Client) -> None:
+def test_invalid_ids_of_an_older_release_fail_only_the_build(cluster: LocalCluster, client: Client) -> None:
     """Blocks that a release before validation took, in a load without a fingerprint: the build names the load, the partition and the id."""
     client.create_space("older", SCHEMA)
     with closing(Intruder(cluster, client, "older")) as intruder:
         load_id = intruder.begin()
-        space_id, owner = intruder.described.space_id, intruder.storageds[intruder.owners[1]].address
+        space_id, owner = intruder.description.space_id, intruder.storageds[intruder.owners[1]].address
         name = next(name for name, daemon in cluster.daemons.items() if daemon.address == owner)
         cluster.kill(name)
-        offline = GraphStore.open(Folders(cluster.folder_of(name)).graph(space_id), Schema.from_dict(SCHEMA))
+        offline = BlockStore.open(DataPaths(cluster.folder_of(name)).graph(space_id), Schema.from_dict(SCHEMA))
         arrays = {"src": np.array([1]), "dst": np.array([-4000]), "eid": np.array([0]), "weight": np.ones(1, np.float32)}
         offline.write([Block(load_id=load_id, chunk=0, kind=blocks.OUT_EDGES, type_id=0, part=1, arrays=arrays)])
         offline.write([Block(load_id=load_id, chunk=0, kind=blocks.NODES, type_id=0, part=1, arrays={"ids": np.array([1, 5])})])
@@ -370,7 +370,7 @@ def test_ids_of_an_older_release_fail_a_build_and_not_the_process(cluster: Local
         cluster.kill("metad")
         cluster.restart("metad")
         assert intruder.commit_at("graphd-0", load_id).state == meta.COMMITTED
-    failed = built(client, "older")
+    failed = run_job(client, "older")
     assert failed.state == "FAILED"
     assert f"Corrupt: block 0 of load {load_id}, chunk 0 (partition 1, " in failed.cause
     assert "dst[0] = -4000" in failed.cause

@@ -54,34 +54,34 @@ def open_load(client: Client, graph: Graph) -> Load:
     return load
 
 
-def copies(graph: Graph, etype: str = "likes") -> list[tuple[int, int]]:
+def edges_in_both_copies(graph: Graph, etype: str = "likes") -> list[tuple[int, int]]:
     """The edges of a type, which both copies have to agree on."""
     src_type, _, dst_type = graph.schema.edge_types[graph.schema.edge_type_id(etype)].name.split(":")
     out = graph.neighbors(np.arange(40), etype, ntype=src_type)
     into = graph.neighbors(np.arange(40), etype, ntype=dst_type, direction="in")
-    found = sorted(zip(np.repeat(np.arange(40), np.diff(out.indptr)).tolist(), out.nodes.tolist(), strict=True))
-    assert found == sorted(zip(into.nodes.tolist(), np.repeat(np.arange(40), np.diff(into.indptr)).tolist(), strict=True))
-    return found
+    edges = sorted(zip(np.repeat(np.arange(40), np.diff(out.indptr)).tolist(), out.nodes.tolist(), strict=True))
+    assert edges == sorted(zip(into.nodes.tolist(), np.repeat(np.arange(40), np.diff(into.indptr)).tolist(), strict=True))
+    return edges
 
 
-def test_edges_of_an_open_load_to_a_node_that_is_deleted_before_it_commits_are_dropped_at_both_ends(client: Client, graph: Graph) -> None:
+def test_edges_of_an_open_load_to_a_deleted_node_are_dropped(client: Client, graph: Graph) -> None:
     load = open_load(client, graph)
     graph.delete_nodes([6], "m")
     load.commit()
     assert graph.build().version == 1
-    assert copies(graph) == [(i, 7) for i in range(8)]
+    assert edges_in_both_copies(graph) == [(i, 7) for i in range(8)]
 
 
-def test_edges_to_a_node_that_a_later_commit_makes_again_stay_at_both_ends(client: Client, graph: Graph) -> None:
+def test_edges_to_a_node_recreated_by_a_later_commit_stay(client: Client, graph: Graph) -> None:
     load = open_load(client, graph)
     graph.delete_nodes([6], "m")
     load.commit()
     graph.upsert_nodes([6], "m")
     graph.build()
-    assert copies(graph) == sorted([(i, 6) for i in range(8)] + [(i, 7) for i in range(8)])
+    assert edges_in_both_copies(graph) == sorted([(i, 6) for i in range(8)] + [(i, 7) for i in range(8)])
 
 
-def test_a_load_that_makes_a_node_which_is_deleted_before_it_commits_brings_it_back_with_its_edges(client: Client, graph: Graph) -> None:
+def test_a_load_restores_nodes_deleted_before_its_commit(client: Client, graph: Graph) -> None:
     load = client.begin_load(graph.space)
     load.write_nodes(0, "m", [6, 30])
     load.write_edges(1, "likes", [0, 1, 2], [6, 6, 30])
@@ -89,10 +89,10 @@ def test_a_load_that_makes_a_node_which_is_deleted_before_it_commits_brings_it_b
     graph.delete_nodes([0], "n")
     load.commit()
     graph.build()
-    assert copies(graph) == [(1, 6), (2, 30)]
+    assert edges_in_both_copies(graph) == [(1, 6), (2, 30)]
 
 
-def test_a_load_that_deletes_a_node_and_makes_it_again_keeps_only_the_edges_behind(client: Client, graph: Graph) -> None:
+def test_a_load_that_recreates_a_node_keeps_only_later_edges(client: Client, graph: Graph) -> None:
     load = client.begin_load(graph.space)
     load.write_edges(0, "likes", [0, 1], [6, 6])
     load.delete_nodes(1, "m", [6, 7])
@@ -101,10 +101,10 @@ def test_a_load_that_deletes_a_node_and_makes_it_again_keeps_only_the_edges_behi
     load.commit()
     load.commit()
     graph.build()
-    assert copies(graph) == [(2, 6)]
+    assert edges_in_both_copies(graph) == [(2, 6)]
 
 
-def test_a_node_that_is_made_again_stays_as_it_is_when_the_commit_is_asked_for_twice_or_the_node_written_again(client: Client, graph: Graph) -> None:
+def test_repeated_commits_and_writes_keep_a_recreated_node(client: Client, graph: Graph) -> None:
     graph.delete_nodes([6], "m")
     load = client.begin_load(graph.space)
     load.write_nodes(0, "m", [6])
@@ -112,14 +112,14 @@ def test_a_node_that_is_made_again_stays_as_it_is_when_the_commit_is_asked_for_t
     graph.upsert_edges([1], [6], "likes")
     graph.upsert_nodes([6], "m")
     graph.build()
-    assert copies(graph) == [(1, 6)]
+    assert edges_in_both_copies(graph) == [(1, 6)]
     graph.delete_nodes([6], "m")
     graph.build()
-    assert copies(graph) == []
+    assert edges_in_both_copies(graph) == []
 
 
-def test_writers_deleters_and_makers_at_once_never_part_the_copies_of_an_edge(client: Client, graph: Graph) -> None:
-    faults: list[BaseException] = []
+def test_concurrent_writes_and_deletes_keep_edge_copies_equal(client: Client, graph: Graph) -> None:
+    errors: list[BaseException] = []
 
     def run(seed: int) -> None:
         rng = np.random.default_rng(seed)
@@ -137,7 +137,7 @@ def test_writers_deleters_and_makers_at_once_never_part_the_copies_of_an_edge(cl
                         load.write_edges(chunk, "knows", ids, rng.integers(0, 10, 4))
                 load.commit()
         except BaseException as error:  # told by the test, whatever it is
-            faults.append(error)
+            errors.append(error)
 
     threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
     for thread in threads:
@@ -145,7 +145,7 @@ def test_writers_deleters_and_makers_at_once_never_part_the_copies_of_an_edge(cl
     versions = [graph.build().version]
     for thread in threads:
         thread.join(HANG_S)
-    assert not faults
+    assert not errors
     versions.append(graph.build().version)
     assert versions == sorted(versions)
-    copies(graph, "knows")
+    edges_in_both_copies(graph, "knows")

@@ -17,18 +17,18 @@ SCHEMAS = Path(__file__).parents[2] / "examples/schemas"
 
 
 @pytest.fixture
-def rooms(root: Path, tmp_path: Path) -> str:
+def python_path(root: Path, tmp_path: Path) -> str:
     """Where a trainer finds the package: installed, it has a description; here it is run from its sources."""
-    described = tmp_path / "asterism-0.dist-info"
-    described.mkdir()
-    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: asterism\nVersion: 0\n")
+    dist_info = tmp_path / "asterism-0.dist-info"
+    dist_info.mkdir()
+    (dist_info / "METADATA").write_text("Metadata-Version: 2.1\nName: asterism\nVersion: 0\n")
     return os.pathsep.join(map(str, (root / "client", root / "proto", root, tmp_path)))
 
 
 @pytest.mark.dgl
-def test_graphs_of_dgl_are_read_back_from_a_space_as_they_are(dgl_python: Path, rooms: str, tmp_path: Path) -> None:
+def test_dgl_graphs_round_trip_through_a_space(dgl_python: Path, python_path: str, tmp_path: Path) -> None:
     with LocalCluster(storageds=1) as cluster:
-        out = dgl_env.run(dgl_python, dgl_env.SCRIPTS / "objects.py", cluster.addresses, home=tmp_path, more={"PYTHONPATH": rooms})
+        out = dgl_env.run(dgl_python, dgl_env.SCRIPTS / "objects.py", cluster.addresses, home=tmp_path, extra_environment={"PYTHONPATH": python_path})
     assert out.splitlines()[-1] == "OK"
 
 
@@ -46,44 +46,44 @@ def cluster(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.mark.dgl
-def test_blocks_are_of_the_graphs_edges_and_models_on_all_of_them_compute_what_they_do_on_the_whole_graph(
-    cluster: LocalCluster, dgl_python: Path, rooms: str, tmp_path: Path
+def test_blocks_have_the_graphs_edges_and_full_graph_outputs(
+    cluster: LocalCluster, dgl_python: Path, python_path: str, tmp_path: Path
 ) -> None:
-    out = dgl_env.run(dgl_python, dgl_env.SCRIPTS / "blocks.py", cluster.addresses, home=tmp_path, more={"PYTHONPATH": rooms})
+    out = dgl_env.run(dgl_python, dgl_env.SCRIPTS / "blocks.py", cluster.addresses, home=tmp_path, extra_environment={"PYTHONPATH": python_path})
     assert out.splitlines()[-1] == "OK"
 
 
 @pytest.mark.dgl
-def test_labor_keeps_what_dgls_keeps_as_often_with_its_weights(cluster: LocalCluster, dgl_python: Path, rooms: str, tmp_path: Path) -> None:
-    out = dgl_env.run(dgl_python, dgl_env.SCRIPTS / "labor.py", cluster.addresses, home=tmp_path, more={"PYTHONPATH": rooms})
+def test_labor_matches_dgls_frequencies_and_weights(cluster: LocalCluster, dgl_python: Path, python_path: str, tmp_path: Path) -> None:
+    out = dgl_env.run(dgl_python, dgl_env.SCRIPTS / "labor.py", cluster.addresses, home=tmp_path, extra_environment={"PYTHONPATH": python_path})
     assert out.splitlines()[-1] == "OK"
 
 
 @pytest.mark.dgl
-def test_pipelines_of_graphbolt_train_on_the_graphs_own_edges_and_features_with_its_loader_and_workers(
-    cluster: LocalCluster, bolt_python: Path, rooms: str, tmp_path: Path
+def test_graphbolt_pipelines_train_on_exact_edges_and_features(
+    cluster: LocalCluster, bolt_python: Path, python_path: str, tmp_path: Path
 ) -> None:
-    out = dgl_env.run(bolt_python, dgl_env.SCRIPTS / "bolt_pipeline.py", cluster.addresses, home=tmp_path, more={"PYTHONPATH": rooms})
+    out = dgl_env.run(bolt_python, dgl_env.SCRIPTS / "bolt_pipeline.py", cluster.addresses, home=tmp_path, extra_environment={"PYTHONPATH": python_path})
     assert out.splitlines()[-1] == "OK"
 
 
 @pytest.mark.dgl
-def test_models_learn_as_much_from_labors_batches_that_meet_fewer_nodes(
-    shared: Path, root: Path, dgl_python: Path, rooms: str, tmp_path: Path
+def test_models_learn_as_much_from_smaller_labor_batches(
+    shared: Path, root: Path, dgl_python: Path, python_path: str, tmp_path: Path
 ) -> None:
     """The example on Facebook's pages, two trainings each: one accuracy but for what a start of a model makes, and a sixth fewer pages at least."""
     with LocalCluster(storageds=3) as served:
-        told = ("--seeds", 2, "--epochs", 3)
+        options = ("--seeds", 2, "--epochs", 3)
         files = shared / "data/facebook"
         out = dgl_env.run(
-            dgl_python, root / "examples/sharing.py", served.addresses, files, *told, home=tmp_path, timeout_s=HANG_S, more={"PYTHONPATH": rooms}
+            dgl_python, root / "examples/sharing.py", served.addresses, files, *options, home=tmp_path, timeout_s=HANG_S, extra_environment={"PYTHONPATH": python_path}
         )
     lines = [line.rsplit(maxsplit=5) for line in out.splitlines()]
-    found = {line[0]: (float(line[1]), float(line[4])) for line in lines if line[0] in ("neighbor sampling", "LABOR-0", "LABOR-1")}
+    results = {line[0]: (float(line[1]), float(line[4])) for line in lines if line[0] in ("neighbor sampling", "LABOR-0", "LABOR-1")}
     print(out)
-    accuracy, met = found["neighbor sampling"]
+    accuracy, visited = results["neighbor sampling"]
     assert accuracy > 0.8
     for name in ("LABOR-0", "LABOR-1"):
-        assert abs(found[name][0] - accuracy) < 0.015
-        assert found[name][1] < 5 / 6 * met
-    assert found["LABOR-1"][1] < found["LABOR-0"][1]
+        assert abs(results[name][0] - accuracy) < 0.015
+        assert results[name][1] < 5 / 6 * visited
+    assert results["LABOR-1"][1] < results["LABOR-0"][1]

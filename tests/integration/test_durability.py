@@ -22,24 +22,24 @@ SCHEMA = {
     "edges": {"n:to:n": {"weighted": True}},
 }
 NODES, EDGES = 2_000, 6_000
-UNREAD = ("LOG", "LOG.old.", "LOCK", "OPTIONS-", "IDENTITY", "rocksdict-config.json", "task.json", "CLEAN")
+IGNORED_FILES = ("LOG", "LOG.old.", "LOCK", "OPTIONS-", "IDENTITY", "rocksdict-config.json", "task.json", "CLEAN")
 """Names of files, or beginnings of them, of which nothing that was acknowledged depends."""
 
 
 def assert_durable(calls: Syscalls, root: Path, files: Iterable[Path], at_ns: int) -> None:
     """Assert that all of the files, and their names, were synced by then."""
     durability = Durability(calls.events(), root)
-    kept = [file for file in files if file.is_file() and not file.name.startswith(UNREAD)]
-    assert kept
-    lacks = sorted({said for file in kept for said in durability.lacks(file, at_ns)})
-    assert not lacks, "\n".join(lacks)
+    checked = [file for file in files if file.is_file() and not file.name.startswith(IGNORED_FILES)]
+    assert checked
+    gaps = sorted({gap for file in checked for gap in durability.losses(file, at_ns)})
+    assert not gaps, "\n".join(gaps)
 
 
 def now() -> int:
     return time.monotonic_ns()
 
 
-def test_what_is_acknowledged_is_synced_with_all_its_names(tmp_path: Path) -> None:
+def test_acknowledged_data_is_synced_with_all_its_names(tmp_path: Path) -> None:
     root = tmp_path / "data"
     root.mkdir()
     calls = Syscalls(root, tmp_path)
@@ -47,15 +47,15 @@ def test_what_is_acknowledged_is_synced_with_all_its_names(tmp_path: Path) -> No
     calls.control("wait 40 sync")
     with LocalCluster(storageds=1, folder=root, environment=calls.environment) as cluster, cluster.client(timeout_s=WAIT_S) as client:
         catalog = cluster.folder_of("metad") / "catalog"
-        here = cluster.folder_of("storaged-0")
+        storaged_folder = cluster.folder_of("storaged-0")
         client.create_space("g", SCHEMA)
         assert_durable(calls, root, [*catalog.iterdir(), cluster.folder_of("metad") / "identity.json"], now())
         graph = client.graph("g")
-        space = here / "spaces" / str(client.describe("g").space_id)
+        space = storaged_folder / "spaces" / str(client.describe("g").space_id)
         rng = np.random.default_rng(3)
         load = client.begin_load("g")
         load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES), features={"x": rng.random((NODES, 16), np.float32)})
-        assert_durable(calls, root, [*(space / "graph").iterdir(), here / "identity.json", here / "cluster"], now())
+        assert_durable(calls, root, [*(space / "graph").iterdir(), storaged_folder / "identity.json", storaged_folder / "cluster"], now())
         load.write_edges(1, "to", rng.integers(0, NODES, EDGES), rng.integers(0, NODES, EDGES), weights=rng.random(EDGES), ends_known=True)
         assert_durable(calls, root, (space / "graph").iterdir(), now())
         load.commit()
@@ -65,27 +65,27 @@ def test_what_is_acknowledged_is_synced_with_all_its_names(tmp_path: Path) -> No
 
         calls.control("wait 2 sync")
         job = graph.build(timeout_s=WAIT_S)
-        published = now()
+        published_at = now()
         build = space / "builds" / str(job.job_id)
-        made = [file for file in build.rglob("*") if "scratch" not in file.parts]
-        assert {"parts", "runs", "done", "stat", "result.json"} <= {file.relative_to(build).parts[0] for file in made}
-        assert_durable(calls, root, [*made, *catalog.iterdir(), *(space / "graph").iterdir()], published)
+        build_files = [file for file in build.rglob("*") if "scratch" not in file.parts]
+        assert {"parts", "runs", "done", "stat", "result.json"} <= {file.relative_to(build).parts[0] for file in build_files}
+        assert_durable(calls, root, [*build_files, *catalog.iterdir(), *(space / "graph").iterdir()], published_at)
         assert_synced_before_manifest(calls, root, build)
 
         exported = client.wait(client.submit_job("g", "export-tables").job_id, timeout_s=WAIT_S)
         assert exported.state == "FINISHED"
-        assert_durable(calls, root, (here / "exports").rglob("*"), now())
+        assert_durable(calls, root, (storaged_folder / "exports").rglob("*"), now())
 
         chunks = root / "exported" / "chunks"
-        asterism(cluster, calls, "export", "chunks", "--space", "g", "--out", str(chunks))
+        run_command(cluster, calls, "export", "chunks", "--space", "g", "--out", str(chunks))
         assert_durable(calls, root, chunks.rglob("*"), now())
 
-        kept = root / "kept"
-        asterism(cluster, calls, "backup", "g", f"file://{kept}")
-        assert (kept / "backup.json").exists()
-        assert_durable(calls, root, kept.rglob("*"), now())
-        asterism(cluster, calls, "restore", f"file://{kept}", "--as", "h")
-        restored = here / "spaces" / str(client.describe("h").space_id)
+        backup = root / "kept"
+        run_command(cluster, calls, "backup", "g", f"file://{backup}")
+        assert (backup / "backup.json").exists()
+        assert_durable(calls, root, backup.rglob("*"), now())
+        run_command(cluster, calls, "restore", f"file://{backup}", "--as", "h")
+        restored = storaged_folder / "spaces" / str(client.describe("h").space_id)
         assert_durable(calls, root, [*restored.rglob("*"), *catalog.iterdir()], now())
 
 
@@ -97,13 +97,13 @@ def assert_synced_before_manifest(calls: Syscalls, root: Path, build: Path) -> N
         [named] = [event for event in calls.events() if event.call == "rename" and event.other == str(manifest)]
         durability = Durability(calls.events(), root)
         for file in manifest.parent.glob("*.bin"):
-            assert durability.lacks(file, named.begin_ns) == []
+            assert durability.losses(file, named.begin_ns) == []
         assert any(e.call == "sync" and e.path == named.path and e.end_ns <= named.begin_ns for e in calls.events())
 
 
-def asterism(cluster: LocalCluster, calls: Syscalls, *arguments: str) -> None:
+def run_command(cluster: LocalCluster, calls: Syscalls, *arguments: str) -> None:
     """The command, recorded too."""
     command = [sys.executable, "-m", "asterism.cli", "--address", cluster.addresses, *arguments]
     environment = {**os.environ, **calls.environment}  # noqa: TID251 - a child's environment is ours and more
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=WAIT_S, check=False)
-    assert done.returncode == 0, done.stderr
+    completed = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    assert completed.returncode == 0, completed.stderr

@@ -14,14 +14,14 @@ from asterism import Graph
 from daemonkit.calls import LocalTransport
 from standalone.app import Standalone
 
-NONE = np.zeros(0, np.int64)
+NO_NODES = np.zeros(0, np.int64)
 UNKNOWN = 12345
 """An id that no paper has."""
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    started = Standalone(cases.built_in(tmp_path_factory.mktemp("edges")))
+    started = Standalone(cases.copy_built_graph(tmp_path_factory.mktemp("edges")))
     started.start()
     try:
         with asterism.Client(LocalTransport(started.handlers)) as client:
@@ -51,8 +51,8 @@ def joint(client: asterism.Client) -> Graph:
     return client.graph("joint")
 
 
-def test_no_nodes_have_answers_of_no_rows(graph: Graph) -> None:
-    assert graph.sample_neighbors(NONE, "cites", 3).nodes.shape == (0, 3)
+def test_empty_inputs_give_results_without_rows(graph: Graph) -> None:
+    assert graph.sample_neighbors(NO_NODES, "cites", 3).nodes.shape == (0, 3)
     assert graph.top_k_neighbors([], "cites", 3, edge_ids=True).nodes.shape == (0, 3)
     assert graph.neighbors([], "cites").indptr.tolist() == [0]
     assert graph.degrees([], ["cites", "by"]).shape == (0, 2)
@@ -64,7 +64,7 @@ def test_no_nodes_have_answers_of_no_rows(graph: Graph) -> None:
     assert graph.random_walk([], ["cites"], 4, walks=2, first_step="distinct").nodes.shape == (0, 5)
     assert graph.sample_nodes_like([], 3, ntype="paper").nodes.shape == (0, 3)
     assert graph.sample_negatives([], 3, "paper").nodes.shape == (0, 3)
-    assert graph.sample_negatives(np.zeros((0, 2), np.int64), 3, "paper", exclude=(np.zeros(1, np.int64), NONE)).nodes.shape == (0, 3)
+    assert graph.sample_negatives(np.zeros((0, 2), np.int64), 3, "paper", exclude=(np.zeros(1, np.int64), NO_NODES)).nodes.shape == (0, 3)
     assert graph.sample_negatives([], 3, "paper", shared=True).nodes.shape == (1, 3)
     assert {name: len(ids) for name, ids in graph.sample_subgraph([], [2, 2], "cites").nodes.items()} == {"person": 0, "paper": 0}
     assert {name: len(ids) for name, ids in graph.sample_labor([], [2, 2], "cites", importance=1).nodes.items()} == {"person": 0, "paper": 0}
@@ -79,7 +79,7 @@ def test_no_nodes_have_answers_of_no_rows(graph: Graph) -> None:
     assert graph.nodes_at("paper", []).tolist() == []
 
 
-def test_a_layer_has_its_shape_whatever_is_in_it(graph: Graph) -> None:
+def test_a_layer_has_its_shape_even_if_empty(graph: Graph) -> None:
     empty = graph.sample_layer([], "cites", 3)
     assert empty.nodes.tolist() == empty.types.tolist() == [-1, -1, -1]
     assert empty.probabilities.tolist() == [0.0, 0.0, 0.0]
@@ -93,21 +93,21 @@ def test_a_layer_has_its_shape_whatever_is_in_it(graph: Graph) -> None:
     assert (stack.layers[2].nodes == -1).all()
 
 
-def test_unknown_nodes_and_no_node_have_what_the_tables_say(graph: Graph, joint: Graph) -> None:
-    strange = [UNKNOWN, -1]
-    near = graph.sample_neighbors(strange, "cites", 2, edge_ids=True, probabilities=True)
-    columns = (near.nodes, near.types, near.weights, near.edge_ids, near.probabilities)
+def test_unknown_nodes_and_minus_one_give_documented_values(graph: Graph, joint: Graph) -> None:
+    unknown = [UNKNOWN, -1]
+    neighbors = graph.sample_neighbors(unknown, "cites", 2, edge_ids=True, probabilities=True)
+    columns = (neighbors.nodes, neighbors.types, neighbors.weights, neighbors.edge_ids, neighbors.probabilities)
     assert [np.unique(column).tolist() for column in columns if column is not None] == [[-1], [-1], [0], [-1], [0]]
-    assert graph.degrees(strange, "cites", weight="weight").tolist() == [[0], [0]]
-    assert graph.neighbors(strange, "cites").indptr.tolist() == [0, 0, 0]
-    assert graph.random_walk(strange, ["cites"], 2).nodes.tolist() == [[UNKNOWN, -1, -1], [-1, -1, -1]]
-    features = graph.node_features(strange, ["vec", "words", "weight"])
+    assert graph.degrees(unknown, "cites", weight="weight").tolist() == [[0], [0]]
+    assert graph.neighbors(unknown, "cites").indptr.tolist() == [0, 0, 0]
+    assert graph.random_walk(unknown, ["cites"], 2).nodes.tolist() == [[UNKNOWN, -1, -1], [-1, -1, -1]]
+    features = graph.node_features(unknown, ["vec", "words", "weight"])
     assert features["vec"].tolist() == [[0, 0, 0], [0, 0, 0]]  # type: ignore[union-attr]  # a dense feature
     assert cases.rows_of(features["words"]) == [[], []]
     assert features["weight"].tolist() == [0, 0]  # type: ignore[union-attr]  # likewise
     edges = graph.edge_features([10**12, -1], ["when", "tags"], "writes")
     assert (edges["when"].tolist(), cases.rows_of(edges["tags"])) == ([0, 0], [[], []])  # type: ignore[union-attr]  # likewise
-    assert graph.node_types([3, *strange], "paper").tolist() == [1, -1, -1]
+    assert graph.node_types([3, *unknown], "paper").tolist() == [1, -1, -1]
     assert joint.node_types([3, joint_cases.USERS, 10**12, 7 * 10**12, -1]).tolist() == [0, 1, 2, -1, -1]
     assert joint.node_types([3, joint_cases.USERS], "item").tolist() == [-1, 1]
     with pytest.raises(asterism.NotFound, match=r"nodes\[1\] = 7000000000000"):
@@ -117,7 +117,7 @@ def test_unknown_nodes_and_no_node_have_what_the_tables_say(graph: Graph, joint:
     assert graph.sample_subgraph([3, 3, -1, UNKNOWN], [2], "cites").seeds.tolist() == [0, 0, -1, 1]
 
 
-def test_none_are_drawn_where_none_are_asked_for(graph: Graph) -> None:
+def test_zero_requested_draws_give_empty_results(graph: Graph) -> None:
     assert len(graph.sample_nodes(0, "paper")) == len(graph.sample_edges(0)) == 0
     assert graph.sample_neighbors([3], "cites", 0).nodes.shape == (1, 0)
     assert [len(hop) for hop in graph.sample_fanout([3], ["cites", "cites"], [0, 2]).hops] == [0, 0]
@@ -126,7 +126,7 @@ def test_none_are_drawn_where_none_are_asked_for(graph: Graph) -> None:
     assert graph.sample_graph_labels(0).labels == ()
 
 
-def test_ids_are_taken_as_any_whole_numbers(graph: Graph) -> None:
+def test_ids_may_be_of_any_integer_type(graph: Graph) -> None:
     expected = graph.sample_neighbors([0, 3, 6], "cites", 2, seed=1).nodes.tolist()
     for ids in (np.array([0, 3, 6], np.uint64), np.arange(9, dtype=np.int8)[::3], (0, 3, 6)):
         assert graph.sample_neighbors(ids, "cites", 2, seed=1).nodes.tolist() == expected
@@ -137,13 +137,13 @@ def test_ids_are_taken_as_any_whole_numbers(graph: Graph) -> None:
     assert set(mixed.types[1].tolist()) == {0}
 
 
-def test_a_weight_of_no_name_is_the_edges_own(graph: Graph) -> None:
+def test_an_empty_weight_name_means_the_edges_weight(graph: Graph) -> None:
     papers = np.arange(30)
     assert np.array_equal(graph.degrees(papers, "cites", weight=""), graph.degrees(papers, "cites", weight="weight"))
     assert graph.degrees(papers, "cites").dtype == np.int64
 
 
-def test_steps_that_do_not_meet_are_dead_ends_of_walks_and_refused_of_fanouts(graph: Graph) -> None:
+def test_unconnected_steps_end_walks_and_are_refused_of_fanouts(graph: Graph) -> None:
     people = cases.person_ids()[:20]
     walks = graph.random_walk(people, graph.metapaths("person2writes2paper")[0], 3, seed=1)
     assert (walks.nodes[:, 2:] == -1).all()
@@ -152,7 +152,7 @@ def test_steps_that_do_not_meet_are_dead_ends_of_walks_and_refused_of_fanouts(gr
         graph.sample_fanout(people, ["writes", "writes"], [1, 1])
 
 
-WRONG: list[tuple[str, Callable[[Graph], Any]]] = [
+INVALID_CALLS: list[tuple[str, Callable[[Graph], Any]]] = [
     (r"ntype \[\]: a list of no types", lambda g: g.sample_nodes(2, [])),
     ("ntype 1: expected the name", lambda g: g.sample_nodes(2, 1)),  # type: ignore[arg-type]  # that is what is tried
     (r"etype \[\]", lambda g: g.sample_edges(2, [])),
@@ -191,7 +191,7 @@ WRONG: list[tuple[str, Callable[[Graph], Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "call"), WRONG, ids=range(len(WRONG)))
-def test_what_makes_no_sense_is_refused_with_its_value(graph: Graph, said: str, call: Callable[[Graph], Any]) -> None:
+@pytest.mark.parametrize(("said", "call"), INVALID_CALLS, ids=range(len(INVALID_CALLS)))
+def test_invalid_arguments_are_refused_with_their_value(graph: Graph, said: str, call: Callable[[Graph], Any]) -> None:
     with pytest.raises(asterism.InvalidRequest, match=said):
         call(graph)

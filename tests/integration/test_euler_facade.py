@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit import euler_graph
-from tests.kit.bodies import assert_follows
+from tests.kit.bodies import assert_follows_weights
 
 import asterism
 from asterism import Client, Graph
@@ -63,48 +63,48 @@ def test_types_are_known_by_name_by_number_and_minus_one_for_all(tf_euler: Euler
 def test_1_sample_node_draws_by_weight_from_a_type_or_all(tf_euler: Euler) -> None:
     even = tf_euler.sample_node(MANY, "0", seed=1)
     assert (even.shape, even.dtype) == ((MANY,), np.int64)
-    assert_follows(even, np.array([0, 0, 2, 0, 4, 0, 6]))
-    assert_follows(tf_euler.sample_node(MANY, 0, seed=2), np.array([0, 1, 0, 3, 0, 5]))
+    assert_follows_weights(even, np.array([0, 0, 2, 0, 4, 0, 6]))
+    assert_follows_weights(tf_euler.sample_node(MANY, 0, seed=2), np.array([0, 1, 0, 3, 0, 5]))
     for everything in ("-1", -1):
-        assert_follows(tf_euler.sample_node(MANY, everything, seed=3), np.arange(7))
+        assert_follows_weights(tf_euler.sample_node(MANY, everything, seed=3), np.arange(7))
 
 
-def test_2_sample_node_with_src_draws_of_each_one_s_type(tf_euler: Euler) -> None:
-    drawn = tf_euler.sample_node_with_src([1, 2], MANY, seed=4)
-    assert drawn.shape == (2, MANY)
-    assert_follows(drawn[0], np.array([0, 1, 0, 3, 0, 5]))
-    assert_follows(drawn[1], np.array([0, 0, 2, 0, 4, 0, 6]))
+def test_2_sample_node_with_src_draws_from_each_nodes_type(tf_euler: Euler) -> None:
+    samples = tf_euler.sample_node_with_src([1, 2], MANY, seed=4)
+    assert samples.shape == (2, MANY)
+    assert_follows_weights(samples[0], np.array([0, 1, 0, 3, 0, 5]))
+    assert_follows_weights(samples[1], np.array([0, 0, 2, 0, 4, 0, 6]))
     with pytest.raises(asterism.NotFound, match="77"):
         tf_euler.sample_node_with_src([77], 1)
 
 
-def test_3_sample_edge_draws_from_a_type_or_all_with_the_type_s_number(tf_euler: Euler) -> None:
+def test_3_sample_edge_draws_from_a_type_or_all(tf_euler: Euler) -> None:
     edges = tf_euler.sample_edge(MANY, "0", seed=5)
     assert (edges.shape, edges.dtype) == ((MANY, 3), np.int64)
     assert set(edges[:, 2].tolist()) == {0}
     for everything in (None, -1):
-        drawn = tf_euler.sample_edge(MANY, everything, seed=6)
+        samples = tf_euler.sample_edge(MANY, everything, seed=6)
         shares = np.zeros(70)
         for src, dst in euler_graph.PAIRS:
             shares[10 * src + dst] = dst
-        assert_follows(10 * drawn[:, 0] + drawn[:, 1], shares)
-        assert (drawn[:, 2] == drawn[:, 1] % 2).all()
+        assert_follows_weights(10 * samples[:, 0] + samples[:, 1], shares)
+        assert (samples[:, 2] == samples[:, 1] % 2).all()
 
 
-def test_4_5_graph_labels_are_drawn_alike_and_an_unknown_one_has_no_nodes(tf_euler: Euler) -> None:
+def test_4_5_graph_labels_are_uniform_and_unknown_ones_empty(tf_euler: Euler) -> None:
     labels = tf_euler.sample_graph_label(MANY, seed=7)
     assert (labels.shape, labels.dtype) == ((MANY,), object)
-    assert_follows(np.array([int(label) for label in labels]), np.array([0, 1, 1, 1, 1, 1, 1]))
-    found = tf_euler.get_graph_by_label(["3", b"nobody", "6"])
-    assert table(found, -1) == [[3], [-1], [6]]
-    assert found.dense_shape == (3, 1)
+    assert_follows_weights(np.array([int(label) for label in labels]), np.array([0, 1, 1, 1, 1, 1, 1]))
+    nodes = tf_euler.get_graph_by_label(["3", b"nobody", "6"])
+    assert table(nodes, -1) == [[3], [-1], [6]]
+    assert nodes.dense_shape == (3, 1)
 
 
-def test_6_sample_neighbor_pads_with_the_default_node_weight_0_and_type_minus_1(tf_euler: Euler) -> None:
+def test_6_sample_neighbor_pads_with_the_default_node(tf_euler: Euler) -> None:
     ids, weights, types = tf_euler.sample_neighbor([[1, 6]], ["0", "1"], MANY, seed=8)
     assert (ids.shape, ids.dtype, weights.dtype, types.dtype) == ((2, MANY), np.int64, np.float32, np.int32)
-    assert_follows(ids[0], np.array([0, 0, 2, 3, 4]))
-    assert_follows(ids[1], np.array([0, 1, 0, 3, 0, 5]))
+    assert_follows_weights(ids[0], np.array([0, 0, 2, 3, 4]))
+    assert_follows_weights(ids[1], np.array([0, 1, 0, 3, 0, 5]))
     assert (weights == ids).all()
     assert (types == ids % 2).all()
     nothing = tf_euler.sample_neighbor([3, 77, -1], ["1"], 2, default_node=9)
@@ -119,7 +119,7 @@ def test_7_get_top_k_neighbor_is_heaviest_first_and_padded(tf_euler: Euler) -> N
     assert types.tolist() == [[0, 1], [0, -1], [-1, -1]]
 
 
-def test_8_9_get_full_neighbor_comes_as_types_were_asked_for_or_by_id(tf_euler: Euler) -> None:
+def test_8_9_get_full_neighbor_orders_by_type_or_by_id(tf_euler: Euler) -> None:
     ids, weights, types = tf_euler.get_full_neighbor([1, 77, 2], ["1", "0"])
     assert table(ids, -1) == [[3, 2, 4], [-1, -1, -1], [3, 5, -1]]
     assert table(weights) == [[3, 2, 4], [0, 0, 0], [3, 5, 0]]
@@ -140,7 +140,7 @@ def test_10_sample_fanout_is_flat_and_has_the_nodes_first(tf_euler: Euler) -> No
     assert types[1].tolist() == [1] * 6 + [-1] * 6, "types, where Euler gave the weights again"
 
 
-def test_11_sample_fanout_with_feature_brings_those_of_every_hop(tf_euler: Euler) -> None:
+def test_11_sample_fanout_with_feature_reads_every_hop(tf_euler: Euler) -> None:
     ids, weights, types, dense, sparse = tf_euler.sample_fanout_with_feature(
         [1, 6], [["0", "1"], ["0", "1"]], [2, 2], -1, ["f3", "f4"], [2, 4], ["f1"], [7], seed=10
     )
@@ -157,39 +157,39 @@ def test_11_sample_fanout_with_feature_brings_those_of_every_hop(tf_euler: Euler
     assert table(short[4][1]) == [[7], [7]]
 
 
-def test_12_sample_neighbor_layerwise_draws_for_each_layer_with_its_adjacency(tf_euler: Euler) -> None:
+def test_12_sample_neighbor_layerwise_returns_adjacencies(tf_euler: Euler) -> None:
     nodes, adjacency = tf_euler.sample_neighbor_layerwise([[1, 3], [5, 77]], "0", MANY, seed=11)
     assert nodes.shape == (2, MANY)
-    assert_follows(nodes[0], np.array([0, 0, 2, 0, 8]))
+    assert_follows_weights(nodes[0], np.array([0, 0, 2, 0, 8]))
     assert adjacency.dense_shape == (2, 2, MANY)
     assert adjacency.values.dtype == np.int64
-    few, joined = tf_euler.sample_neighbor_layerwise([[1, 3], [5, 77]], "0", 3, weight_func="sqrt", default_node=0, seed=12)
+    few, few_adjacency = tf_euler.sample_neighbor_layerwise([[1, 3], [5, 77]], "0", 3, weight_func="sqrt", default_node=0, seed=12)
     expected = [
         [[int((src, dst) in euler_graph.PAIRS) for dst in row] for src in layer] for layer, row in zip([[1, 3], [5, 77]], few.tolist(), strict=True)
     ]
-    assert table(joined) == expected
-    nothing, none = tf_euler.sample_neighbor_layerwise([[77]], "0", 2, default_node=8)
+    assert table(few_adjacency) == expected
+    nothing, no_adjacency = tf_euler.sample_neighbor_layerwise([[77]], "0", 2, default_node=8)
     assert nothing.tolist() == [[8, 8]]
-    assert table(none) == [[[0, 0]]]
+    assert table(no_adjacency) == [[[0, 0]]]
     with pytest.raises(asterism.InvalidRequest, match="weight_func 'log'"):
         tf_euler.sample_neighbor_layerwise([[1]], "0", 2, weight_func="log")
     with pytest.raises(asterism.InvalidRequest, match="row for each layer"):
         tf_euler.sample_neighbor_layerwise([1], "0", 2)
 
 
-def test_13_sparse_get_adj_tells_which_pairs_of_a_batch_have_an_edge(tf_euler: Euler) -> None:
-    near, far = [[1, 2, 1], [6, 77, -1]], [[4, 3], [1, 3]]
-    adjacency = tf_euler.sparse_get_adj(near, far, ["0", "1"])
+def test_13_sparse_get_adj_has_the_edges_between_batches(tf_euler: Euler) -> None:
+    sources, targets = [[1, 2, 1], [6, 77, -1]], [[4, 3], [1, 3]]
+    adjacency = tf_euler.sparse_get_adj(sources, targets, ["0", "1"])
     assert adjacency.dense_shape == (2, 3, 2)
     assert table(adjacency) == [[[1, 1], [0, 1], [1, 1]], [[1, 1], [0, 0], [0, 0]]]
-    flat = tf_euler.sparse_get_adj(np.ravel(near), np.ravel(far), -1, n=3, m=2)
+    flat = tf_euler.sparse_get_adj(np.ravel(sources), np.ravel(targets), -1, n=3, m=2)
     assert table(flat) == table(adjacency)
     assert table(tf_euler.sparse_get_adj([1, 2], [3, 4], "0")) == [[[0, 1], [0, 0]]]
     with pytest.raises(asterism.InvalidRequest, match="batches of 4"):
-        tf_euler.sparse_get_adj(np.ravel(near), np.ravel(far), -1, n=4, m=2)
+        tf_euler.sparse_get_adj(np.ravel(sources), np.ravel(targets), -1, n=4, m=2)
 
 
-def test_14_random_walk_has_the_start_first_and_the_default_node_behind_a_dead_end(tf_euler: Euler) -> None:
+def test_14_random_walk_pads_dead_ends_with_the_default_node(tf_euler: Euler) -> None:
     walks = tf_euler.random_walk([3, 77], [["0"], ["1"], ["0"]], default_node=9, seed=13)
     assert walks[0, :3].tolist() == [3, 4, 5]
     assert walks[1].tolist() == [77, 9, 9, 9]
@@ -198,14 +198,14 @@ def test_14_random_walk_has_the_start_first_and_the_default_node_behind_a_dead_e
     assert {pair for walk in biased.tolist() for pair in pairwise(walk)} <= set(euler_graph.PAIRS)
 
 
-def test_15_gen_pair_has_as_many_pairs_of_each_walk_nearest_first(tf_euler: Euler) -> None:
+def test_15_gen_pair_gives_pairs_of_each_walk_nearest_first(tf_euler: Euler) -> None:
     pairs = tf_euler.gen_pair([[1, 2, 3], [4, 5, -1]], 1, 1)
     assert pairs.tolist() == [[[1, 2], [2, 1], [2, 3], [3, 2]], [[4, 5], [5, 4], [5, -1], [-1, 5]]]
     assert tf_euler.gen_pair([[1, 2, 3]], 2, 0).tolist() == [[[2, 1], [3, 2], [3, 1]]]
     assert tf_euler.gen_pair(np.zeros((0, 3), np.int64), 1, 1).shape[0] == 0
 
 
-def test_16_get_dense_feature_has_zeros_for_what_is_not_there_and_never_cuts(tf_euler: Euler) -> None:
+def test_16_get_dense_feature_pads_with_zeros_and_never_cuts(tf_euler: Euler) -> None:
     both, wide = tf_euler.get_dense_feature([1, 77, 2, -1], ["f3", "f4"], [2, 5])
     assert both.dtype == np.float32
     assert np.allclose(both, [[1.1, 1.2], [0, 0], [2.1, 2.2], [0, 0]])
@@ -221,7 +221,7 @@ def test_16_get_dense_feature_has_zeros_for_what_is_not_there_and_never_cuts(tf_
         tf_euler.get_dense_feature([1], ["f5"], [1])
 
 
-def test_17_get_sparse_feature_has_one_default_where_there_is_none(tf_euler: Euler) -> None:
+def test_17_get_sparse_feature_has_one_default_if_missing(tf_euler: Euler) -> None:
     first, second = tf_euler.get_sparse_feature([2, 77, 1], ["f1", "f2"])
     assert table(first, -1) == [[21, 22], [0, -1], [11, 12]]
     assert table(second, -1) == [[23, 24], [0, -1], [13, 14]]
@@ -234,7 +234,7 @@ def test_18_get_binary_feature_is_empty_where_there_is_none(tf_euler: Euler) -> 
     assert second.tolist() == [b"6b", b"", b"1b"]
 
 
-def test_19_20_21_features_of_edges_have_defaults_where_there_is_no_such_edge(tf_euler: Euler) -> None:
+def test_19_20_21_features_of_missing_edges_are_defaults(tf_euler: Euler) -> None:
     edges = [[1, 2, 0], [6, 5, 1], [1, 2, 1], [77, 1, 0], [2, 3, 1], [1, 2, 0]]
     (dense,) = tf_euler.get_edge_dense_feature(edges, ["f3"], [2])
     assert np.allclose(dense, [[12.1, 12.2], [65.1, 65.2], [0, 0], [0, 0], [23.1, 23.2], [12.1, 12.2]])
@@ -242,66 +242,66 @@ def test_19_20_21_features_of_edges_have_defaults_where_there_is_no_such_edge(tf
     assert table(sparse, -1) == [[121, 122], [651, 652], [9, -1], [9, -1], [231, 232], [121, 122]]
     assert tf_euler.get_edge_binary_feature(edges, ["f5"])[0].tolist() == [b"12a", b"65a", b"", b"", b"23a", b"12a"]
     assert tf_euler.get_edge_dense_feature([], ["f3"], [2])[0].shape == (0, 2)
-    drawn = tf_euler.sample_edge(50, seed=15)
-    assert np.allclose(tf_euler.get_edge_dense_feature(drawn, ["f3"], [2])[0][:, 0], 10 * drawn[:, 0] + drawn[:, 1] + 0.1)
+    sampled_edges = tf_euler.sample_edge(50, seed=15)
+    assert np.allclose(tf_euler.get_edge_dense_feature(sampled_edges, ["f3"], [2])[0][:, 0], 10 * sampled_edges[:, 0] + sampled_edges[:, 1] + 0.1)
     with pytest.raises(asterism.InvalidRequest, match="source, destination, type"):
         tf_euler.get_edge_dense_feature([1, 2, 0], ["f3"], [2])
 
 
-def test_22_get_node_type_has_the_nodes_shape_and_the_smallest_number_for_unknown_ones(tf_euler: Euler) -> None:
+def test_22_get_node_type_gives_int32_min_for_unknown_nodes(tf_euler: Euler) -> None:
     types = tf_euler.get_node_type([[1, 2], [77, 6]])
     assert types.dtype == np.int32
     assert types.tolist() == [[0, 1], [-(2**31), 1]]
 
 
-def test_25_to_29_what_is_local_gives_what_ops_give(tf_euler: Euler) -> None:
+def test_25_to_29_local_operators_match_ops(tf_euler: Euler) -> None:
     assert tf_euler.inflate_idx([0, 1, 0, 2, 1]).tolist() == [0, 2, 1, 4, 3]
     assert tf_euler.inflate_idx([0]).dtype == np.int32
     gathered = tf_euler.sparse_gather([1, 1], [[0, 3], [1, 2]], [7, 8], [2, 4])
     assert (gathered.indices.tolist(), gathered.values.tolist(), gathered.dense_shape) == ([[0, 2], [1, 2]], [8, 8], (2, 4))
-    updates, where = np.array([[1.0], [4.0], [2.0]], np.float32), [0, 2, 0]
+    updates, indices = np.array([[1.0], [4.0], [2.0]], np.float32), [0, 2, 0]
     assert tf_euler.gather(updates, [2, 0]).tolist() == [[2], [1]]
-    assert tf_euler.scatter_add(updates, where, 3).tolist() == [[3], [0], [4]]
-    assert tf_euler.scatter_max(updates, where, 3).tolist() == [[2], [np.float32(-1e9)], [4]]
-    assert tf_euler.scatter_("mean", updates, where, 3).tolist() == [[1.5], [0], [4]]
-    assert np.allclose(tf_euler.scatter_softmax(updates, where, 3)[:, 0], [1 / (1 + np.e), 1, np.e / (1 + np.e)])
+    assert tf_euler.scatter_add(updates, indices, 3).tolist() == [[3], [0], [4]]
+    assert tf_euler.scatter_max(updates, indices, 3).tolist() == [[2], [np.float32(-1e9)], [4]]
+    assert tf_euler.scatter_("mean", updates, indices, 3).tolist() == [[1.5], [0], [4]]
+    assert np.allclose(tf_euler.scatter_softmax(updates, indices, 3)[:, 0], [1 / (1 + np.e), 1, np.e / (1 + np.e)])
     with pytest.raises(asterism.InvalidRequest, match="op 'min'"):
-        tf_euler.scatter_("min", updates, where, 3)
+        tf_euler.scatter_("min", updates, indices, 3)
 
 
-def test_layers_of_all_nodes_together_or_of_each_by_itself(tf_euler: Euler) -> None:
-    nodes, joined = tf_euler.sample_fanout_layerwise([1, 5], ["0", "1"], [3, 4], weight_func="sqrt", seed=16)
+def test_layers_are_of_all_nodes_together_or_of_each_node(tf_euler: Euler) -> None:
+    nodes, adjacencies = tf_euler.sample_fanout_layerwise([1, 5], ["0", "1"], [3, 4], weight_func="sqrt", seed=16)
     assert [layer.shape for layer in nodes] == [(2,), (3,), (4,)]
-    assert [adjacency.dense_shape for adjacency in joined] == [(1, 2, 3), (1, 3, 4)]
-    for near, far, adjacency in zip(nodes, nodes[1:], joined, strict=False):
-        assert table(adjacency)[0] == [[int((src, dst) in euler_graph.PAIRS) for dst in far.tolist()] for src in near.tolist()]
-    each, alone = tf_euler.sample_fanout_layerwise_each_node([1, 5, 77], ["0", "1"], [3, 4], default_node=9, seed=17)
-    assert [layer.shape for layer in each] == [(3,), (9,), (12,)]
-    assert each[1][6:].tolist() == [9] * 3
-    assert each[2][8:].tolist() == [9] * 4
-    assert [adjacency.dense_shape for adjacency in alone] == [(3, 3, 4)]
-    near, far = each[1].reshape(3, 3).tolist(), each[2].reshape(3, 4).tolist()
-    assert table(alone[0]) == [[[int((src, dst) in euler_graph.PAIRS) for dst in far[i]] for src in near[i]] for i in range(3)]
-    assert each[1].tolist()[:6] == tf_euler.sample_neighbor([1, 5], "0", 3, seed=17)[0].ravel().tolist()
+    assert [adjacency.dense_shape for adjacency in adjacencies] == [(1, 2, 3), (1, 3, 4)]
+    for sources, targets, adjacency in zip(nodes, nodes[1:], adjacencies, strict=False):
+        assert table(adjacency)[0] == [[int((src, dst) in euler_graph.PAIRS) for dst in targets.tolist()] for src in sources.tolist()]
+    node_layers, node_adjacencies = tf_euler.sample_fanout_layerwise_each_node([1, 5, 77], ["0", "1"], [3, 4], default_node=9, seed=17)
+    assert [layer.shape for layer in node_layers] == [(3,), (9,), (12,)]
+    assert node_layers[1][6:].tolist() == [9] * 3
+    assert node_layers[2][8:].tolist() == [9] * 4
+    assert [adjacency.dense_shape for adjacency in node_adjacencies] == [(3, 3, 4)]
+    sources, targets = node_layers[1].reshape(3, 3).tolist(), node_layers[2].reshape(3, 4).tolist()
+    assert table(node_adjacencies[0]) == [[[int((src, dst) in euler_graph.PAIRS) for dst in targets[i]] for src in sources[i]] for i in range(3)]
+    assert node_layers[1].tolist()[:6] == tf_euler.sample_neighbor([1, 5], "0", 3, seed=17)[0].ravel().tolist()
     assert len(tf_euler.sample_fanout_layerwise_each_node([1], ["0"], [3])[1]) == 0
     with pytest.raises(asterism.InvalidRequest, match="same length"):
         tf_euler.sample_fanout_layerwise([1], ["0"], [3, 4])
 
 
-def test_get_multi_hop_neighbor_has_each_node_once_and_the_weights_between(tf_euler: Euler) -> None:
-    nodes, joined = tf_euler.get_multi_hop_neighbor([1, 5], ["0", "1"])
+def test_get_multi_hop_neighbor_has_each_node_once_with_weights(tf_euler: Euler) -> None:
+    nodes, adjacencies = tf_euler.get_multi_hop_neighbor([1, 5], ["0", "1"])
     assert [hop.tolist() for hop in nodes] == [[1, 5], [2, 4, 6], [3, 5, 1]]
-    assert table(joined[0]) == [[2, 4, 0], [2, 0, 6]]
-    assert table(joined[1]) == [[3, 5, 0], [0, 5, 0], [3, 5, 1]]
+    assert table(adjacencies[0]) == [[2, 4, 0], [2, 0, 6]]
+    assert table(adjacencies[1]) == [[3, 5, 0], [0, 5, 0], [3, 5, 1]]
 
 
-def test_conditions_are_of_nodes_and_of_edges_and_what_does_not_satisfy_them_is_as_if_it_were_not_there(tf_euler: Euler) -> None:
-    assert_follows(tf_euler.sample_node(MANY, -1, condition="weight gt 2 and f5 ne 5a", seed=21), np.array([0, 0, 0, 3, 4, 0, 6]))
-    assert_follows(tf_euler.sample_node(MANY, "1", condition="id lt 2 or f5 eq 5a", seed=22), np.array([0, 1, 0, 0, 0, 5]))
-    near, weights, types = tf_euler.sample_neighbor([1, 2, 77], "-1", MANY, condition="f5 ne 13a and weight ge 3", seed=23)
-    assert set(near[0].tolist()) == {4}, "of the edges: they have the feature, as nodes do"
-    assert_follows(near[1], np.array([0, 0, 0, 3, 0, 5]))
-    assert (set(near[2].tolist()), set(weights[2].tolist()), set(types[2].tolist())) == ({-1}, {0}, {-1})
+def test_conditions_filter_nodes_edges_and_neighbors(tf_euler: Euler) -> None:
+    assert_follows_weights(tf_euler.sample_node(MANY, -1, condition="weight gt 2 and f5 ne 5a", seed=21), np.array([0, 0, 0, 3, 4, 0, 6]))
+    assert_follows_weights(tf_euler.sample_node(MANY, "1", condition="id lt 2 or f5 eq 5a", seed=22), np.array([0, 1, 0, 0, 0, 5]))
+    ids, weights, types = tf_euler.sample_neighbor([1, 2, 77], "-1", MANY, condition="f5 ne 13a and weight ge 3", seed=23)
+    assert set(ids[0].tolist()) == {4}, "of the edges: they have the feature, as nodes do"
+    assert_follows_weights(ids[1], np.array([0, 0, 0, 3, 0, 5]))
+    assert (set(ids[2].tolist()), set(weights[2].tolist()), set(types[2].tolist())) == ({-1}, {0}, {-1})
     assert tf_euler.get_top_k_neighbor([1], [0, 1], 3, condition="weight lt 4")[0].tolist() == [[3, 2, -1]]
     assert table(tf_euler.get_full_neighbor([1], "-1", "f5 eq 12a or f5 eq 14a")[0]) == [[2, 4]]
     assert table(tf_euler.get_sorted_full_neighbor([1, 5], "-1", "graph_label eq 2")[0]) == [[2], [2]], (
@@ -314,7 +314,7 @@ def test_conditions_are_of_nodes_and_of_edges_and_what_does_not_satisfy_them_is_
             tf_euler.get_full_neighbor([1], ["0"], wrong)
 
 
-def test_a_graph_of_one_type_may_have_its_own_ids_and_one_of_several_not(client: Client) -> None:
+def test_only_a_graph_of_one_type_may_have_ids_per_type(client: Client) -> None:
     client.create_space(
         "one", {"parts": 2, "nodes": {"n": {"features": {"x": {"shape": [1]}}}}, "edges": {"n:to:n": {"weighted": True, "features": {"f": {}}}}}
     )

@@ -71,13 +71,13 @@ def test_full_neighbors_are_those_of_the_operator(euler: Euler) -> None:
 
 
 def test_draws_are_those_of_the_operators_at_the_same_seed(euler: Euler) -> None:
-    drawn = euler.graph.query("sampleN(all, count).as(s).sampleNB(et, count, 0).as(nb)", INPUTS, language="euler")
-    assert drawn.seed is not None
-    assert np.asarray(drawn["s:0"]).tolist() == euler.sample_node(4, -1, seed=drawn.seed).tolist()
-    alone = euler.graph.query("v(nodes).sampleNB(et, count, -1).as(nb)", INPUTS, language="euler")
-    ids, weights, types = euler.sample_neighbor(NODES, ["knows", "likes"], 4, seed=alone.seed)
+    sampled = euler.graph.query("sampleN(all, count).as(s).sampleNB(et, count, 0).as(nb)", INPUTS, language="euler")
+    assert sampled.seed is not None
+    assert np.asarray(sampled["s:0"]).tolist() == euler.sample_node(4, -1, seed=sampled.seed).tolist()
+    neighbors = euler.graph.query("v(nodes).sampleNB(et, count, -1).as(nb)", INPUTS, language="euler")
+    ids, weights, types = euler.sample_neighbor(NODES, ["knows", "likes"], 4, seed=neighbors.seed)
     for output, expected in (("nb:1", ids), ("nb:2", weights), ("nb:3", types)):
-        assert np.asarray(alone[output]).tolist() == expected.reshape(-1).tolist()
+        assert np.asarray(neighbors[output]).tolist() == expected.reshape(-1).tolist()
     edges = euler.graph.query("sampleE(knows, 9).as(e)", INPUTS, language="euler")
     assert np.asarray(edges["e:0"]).tolist() == euler.sample_edge(9, "knows", seed=edges.seed).tolist()
     layer = euler.graph.query("v(nodes).sampleLNB(et, n, m, sqrt, 0).as(l)", INPUTS, language="euler")
@@ -88,12 +88,12 @@ def test_draws_are_those_of_the_operators_at_the_same_seed(euler: Euler) -> None
     assert np.asarray(twice["a:0"]).tolist() == [[i * 30, (i + 1) * 30] for i in range(6)]
 
 
-def test_two_draws_of_a_query_have_nothing_to_do_with_one_another(euler: Euler) -> None:
+def test_two_draws_of_a_query_are_independent(euler: Euler) -> None:
     found = euler.run_gql("v(ones).as(o).sampleNB(et, 2000, 0).as(a).v_select(o).select(o).sampleNB(et, 2000, 0).as(b)", {**INPUTS, "ones": [1]})
     a, b = found["a:1"], found["b:1"]
     shares = np.array([np.mean(a == node) for node in (2, 3, 4, 5)])
-    together = float((shares**2).sum())
-    assert abs(np.mean(a == b) - together) < 5 * np.sqrt(together * (1 - together) / 2000)
+    match_probability = float((shares**2).sum())
+    assert abs(np.mean(a == b) - match_probability) < 5 * np.sqrt(match_probability * (1 - match_probability) / 2000)
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,11 @@ def test_two_draws_of_a_query_have_nothing_to_do_with_one_another(euler: Euler) 
         ("v nodes has price gt 5 as x", [6]),
     ],
 )
-def test_given_nodes_are_those_that_satisfy_a_condition_also_what_euler_never_could(euler: Euler, query: str, expected: list[int]) -> None:
+def test_conditions_filter_input_nodes_and_samples(euler: Euler, query: str, expected: list[int]) -> None:
     assert euler.run_gql(query, {**INPUTS, "least": 4})["x:0"].tolist() == expected
     if "order_by" not in query and "$" not in query and "nodes has" not in query:
-        drawn = euler.run_gql(query.replace("v(nodes)", "sampleN(all, 300)"), INPUTS)["x:0"]
-        assert set(drawn.tolist()) == set(expected), "a draw under the condition gives the same nodes"
+        samples = euler.run_gql(query.replace("v(nodes)", "sampleN(all, 300)"), INPUTS)["x:0"]
+        assert set(samples.tolist()) == set(expected), "a draw under the condition gives the same nodes"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_given_nodes_are_those_that_satisfy_a_condition_also_what_euler_never_co
         ("v(nodes).outV(knows).order_by(id, desc).limit(1).as(x)", [[4], [3], [6], [5], [2], [1]]),
     ],
 )  # fmt: skip
-def test_neighbors_are_chosen_by_what_they_are(euler: Euler, query: str, expected: list[list[int]]) -> None:
+def test_neighbors_are_filtered_ordered_and_limited(euler: Euler, query: str, expected: list[list[int]]) -> None:
     assert rows(euler.run_gql(query, INPUTS), "x:0", "x:1") == expected
 
 
@@ -170,12 +170,12 @@ def test_features_come_as_index_and_data(euler: Euler) -> None:
         ("v(nodes).order_by(price, asc)", InvalidRequest, 1, "expected id or weight"),
     ],
 )
-def test_what_can_not_be_is_refused_at_its_place(euler: Euler, query: str, error: type[AsterismError], column: int, said: str) -> None:
-    with pytest.raises(error) as refused:
+def test_invalid_queries_are_refused_at_their_position(euler: Euler, query: str, error: type[AsterismError], column: int, said: str) -> None:
+    with pytest.raises(error) as raised:
         euler.run_gql(query, INPUTS)
-    assert said in refused.value.message
-    assert refused.value.place is not None
-    assert (refused.value.place.line, refused.value.place.column) == (1, column), refused.value.message
+    assert said in raised.value.message
+    assert raised.value.place is not None
+    assert (raised.value.place.line, raised.value.place.column) == (1, column), raised.value.message
 
 
 def test_outputs_have_lengths_of_their_own(euler: Euler) -> None:

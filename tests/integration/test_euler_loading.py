@@ -31,8 +31,8 @@ def by_hand(client: Client) -> Graph:
     return euler_graph.write(client, "by-hand")
 
 
-def written(folder: Path, told: dict[str, Any]) -> Path:
-    (folder / "graph.json").write_text(json.dumps(told, indent=1))
+def write_json(folder: Path, document: dict[str, Any]) -> Path:
+    (folder / "graph.json").write_text(json.dumps(document, indent=1))
     return folder
 
 
@@ -45,62 +45,62 @@ def plain(column: Any) -> Any:
 
 def content(graph: Graph) -> dict[str, list[Any]]:
     """Everything in a graph but edge ids, which are in order of writing."""
-    found: dict[str, list[Any]] = {}
+    rows_by_type: dict[str, list[Any]] = {}
     for node_type in graph.schema.node_types:
         names = [feature.name for feature in node_type.features]
         for nodes in graph.scan_nodes(node_type.name, names):
             rows = zip(nodes.ids.tolist(), nodes.weights.tolist(), *(plain(nodes.features[name]) for name in names), strict=True)
-            found.setdefault(node_type.name, []).extend(rows)
+            rows_by_type.setdefault(node_type.name, []).extend(rows)
     for edge_type in graph.schema.edge_types:
         names = [feature.name for feature in edge_type.features]
         for edges in graph.scan_edges(edge_type.name, names):
             rows = zip(edges.src.tolist(), edges.dst.tolist(), edges.weights.tolist(), *(plain(edges.features[name]) for name in names), strict=True)
-            found.setdefault(edge_type.name, []).extend(rows)
-    return {name: sorted(rows, key=repr) for name, rows in found.items()}
+            rows_by_type.setdefault(edge_type.name, []).extend(rows)
+    return {name: sorted(rows, key=repr) for name, rows in rows_by_type.items()}
 
 
-def test_what_is_loaded_is_what_one_writes_by_hand(client: Client, by_hand: Graph, tmp_path: Path) -> None:
-    folder, told = written(tmp_path, euler_graph.as_json()), []
-    report = ingest.load(client, "loaded", folder, schema=ingest.schema_of(folder), chunk_rows=4, progress=told.append)
+def test_a_loaded_graph_equals_the_one_written_by_hand(client: Client, by_hand: Graph, tmp_path: Path) -> None:
+    folder, reports = write_json(tmp_path, euler_graph.as_json()), []
+    report = ingest.load(client, "loaded", folder, schema=ingest.schema_of(folder), chunk_rows=4, progress=reports.append)
     assert (report.nodes, report.edges, report.rejected, report.already) == (6, 12, 0, False)
-    assert (told[-1].rows_done, told[-1].rows_total) == (18, 18)
-    assert 0 < told[-1].bytes_done <= told[-1].bytes_total == (folder / "graph.json").stat().st_size
+    assert (reports[-1].rows_done, reports[-1].rows_total) == (18, 18)
+    assert 0 < reports[-1].bytes_done <= reports[-1].bytes_total == (folder / "graph.json").stat().st_size
     loaded = client.graph("loaded")
     loaded.build()
     assert content(loaded) == content(by_hand)
     assert sum(map(len, content(loaded).values())) == 18
     assert ingest.load(client, "loaded", folder, chunk_rows=4).already
-    drawn, same = (Euler(graph).sample_neighbor([1, 6], ["0", "1"], 50, seed=1) for graph in (loaded, by_hand))
-    assert [column.tolist() for column in drawn] == [column.tolist() for column in same]
+    loaded_sample, written_sample = (Euler(graph).sample_neighbor([1, 6], ["0", "1"], 50, seed=1) for graph in (loaded, by_hand))
+    assert [column.tolist() for column in loaded_sample] == [column.tolist() for column in written_sample]
     assert Euler(loaded).get_graph_by_label(["3"]).values.tolist() == [3]
 
 
-def test_blocks_of_euler_1_make_the_space_that_the_same_graph_in_json_of_2_0_makes(client: Client, tmp_path: Path) -> None:
-    told = euler_graph.as_json()
-    for row in [*told["nodes"], *told["edges"]]:
+def test_euler_1_blocks_load_like_euler_2_json(client: Client, tmp_path: Path) -> None:
+    document = euler_graph.as_json()
+    for row in [*document["nodes"], *document["edges"]]:
         for feature in row["features"]:
-            feature["name"] = euler_graph.NUMBERED[feature["name"]]
-    made = {}
+            feature["name"] = euler_graph.NUMBERED_NAMES[feature["name"]]
+    contents = {}
     for space in ("of-2", "of-1"):
         (folder := tmp_path / space).mkdir()
-        written(folder, told)
+        write_json(folder, document)
         if space == "of-1":
             (folder / "graph.json").write_text("".join(json.dumps(block) + "\n" for block in euler_graph.as_blocks()))
             (folder / "meta.json").write_text(json.dumps(euler_graph.META))
         report = ingest.load(client, space, folder, schema=ingest.schema_of(folder))
         assert (report.nodes, report.edges, report.rejected) == (6, 12, 0)
         client.graph(space).build()
-        made[space] = content(client.graph(space))
-    assert made["of-1"] == made["of-2"]
+        contents[space] = content(client.graph(space))
+    assert contents["of-1"] == contents["of-2"]
     # The meta has the types by their numbers; without one they are in the order in which they come.
     assert [[t.name for t in client.graph(space).schema.node_types] for space in ("of-2", "of-1")] == [["_1", "_0"], ["_0", "_1"]]
 
 
 def test_a_bad_row_ends_a_load_or_is_listed_with_file_and_line(client: Client, tmp_path: Path) -> None:
-    told = euler_graph.as_json()
-    told["nodes"][1]["weight"] = -2.0
-    told["edges"][5]["src"] = 99
-    folder = written(tmp_path, told)
+    document = euler_graph.as_json()
+    document["nodes"][1]["weight"] = -2.0
+    document["edges"][5]["src"] = 99
+    folder = write_json(tmp_path, document)
     lines = (folder / "graph.json").read_text().splitlines()
     schema = ingest.schema_of(folder)
     with pytest.raises(asterism.InvalidRequest, match=r"graph\.json, row \d+, column 'weight', value '-2\.0': a weight is not negative"):
@@ -119,16 +119,16 @@ def test_a_bad_row_ends_a_load_or_is_listed_with_file_and_line(client: Client, t
     assert graph.neighbors([1], None).nodes.tolist() == [4, 3]
 
 
-def test_the_command_loads_a_folder_or_file_of_euler_s(tmp_path: Path) -> None:
+def test_the_command_loads_an_euler_folder_or_file(tmp_path: Path) -> None:
     folder = tmp_path / "files"
     folder.mkdir()
-    told = euler_graph.as_json()
-    written(folder, told)
-    (folder / "euler.meta").write_bytes(euler_graph.meta(told, ["0", "1"], ["1", "0"]))
+    document = euler_graph.as_json()
+    write_json(folder, document)
+    (folder / "euler.meta").write_bytes(euler_graph.meta(document, ["0", "1"], ["1", "0"]))
     command = [sys.executable, "-m", "asterism.cli", "--path", str(tmp_path / "db"), "--json", "load", "g", str(folder / "graph.json"), "--create"]
-    done = subprocess.run([*command, "--build"], capture_output=True, text=True, timeout=HANG_S, check=False)
-    assert done.returncode == 0, done.stderr + done.stdout
-    assert json.loads(done.stdout)["load"]["edges"] == 12
+    completed = subprocess.run([*command, "--build"], capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert completed.returncode == 0, completed.stderr + completed.stdout
+    assert json.loads(completed.stdout)["load"]["edges"] == 12
     with asterism.open(tmp_path / "db", space="g", mode="r") as graph:
         tf_euler = Euler(graph)
         assert tf_euler.get_node_type_id(["0", "1"]).tolist() == [0, 1], "as euler.meta has them"

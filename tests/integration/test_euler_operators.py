@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from tests.kit.bodies import assert_follows
+from tests.kit.bodies import assert_follows_weights
 
 import asterism
 from asterism import Client, Graph
@@ -58,17 +58,17 @@ def star(client: Client) -> Graph:
 
 
 def test_1_sample_node_draws_by_weight_from_one_type_or_all(graph: Graph) -> None:
-    assert_follows(graph.sample_nodes(MANY, "even", seed=1).nodes, np.array([0, 0, 2, 0, 4, 0, 6]))
-    assert_follows(graph.sample_nodes(MANY, seed=2).nodes, np.arange(7))
+    assert_follows_weights(graph.sample_nodes(MANY, "even", seed=1).nodes, np.array([0, 0, 2, 0, 4, 0, 6]))
+    assert_follows_weights(graph.sample_nodes(MANY, seed=2).nodes, np.arange(7))
 
 
 def test_2_sample_node_with_src_draws_of_the_type_of_each_source(graph: Graph) -> None:
-    drawn = graph.sample_nodes_like([1, 2, 1], MANY, seed=3)
-    assert drawn.nodes.shape == (3, MANY)
-    assert_follows(drawn.nodes[0], np.array([0, 1, 0, 3, 0, 5]))
-    assert_follows(drawn.nodes[1], np.array([0, 0, 2, 0, 4, 0, 6]))
-    assert (drawn.types == np.array([[1], [0], [1]])).all()
-    assert not np.array_equal(drawn.nodes[0], drawn.nodes[2])
+    samples = graph.sample_nodes_like([1, 2, 1], MANY, seed=3)
+    assert samples.nodes.shape == (3, MANY)
+    assert_follows_weights(samples.nodes[0], np.array([0, 1, 0, 3, 0, 5]))
+    assert_follows_weights(samples.nodes[1], np.array([0, 0, 2, 0, 4, 0, 6]))
+    assert (samples.types == np.array([[1], [0], [1]])).all()
+    assert not np.array_equal(samples.nodes[0], samples.nodes[2])
     with pytest.raises(asterism.NotFound, match=r"nodes\[1\] = 77"):
         graph.sample_nodes_like([1, 77], 2)
     assert graph.sample_nodes_like([77, -1], 2, unknown="none").nodes.tolist() == [[-1, -1], [-1, -1]]
@@ -79,16 +79,16 @@ def test_3_sample_edge_draws_by_weight_from_one_type_or_all(graph: Graph) -> Non
     shares = np.zeros(49)
     for src, dst in EDGES["odd:to:even"]:
         shares[7 * src + dst] = dst
-    assert_follows(edges.src * 7 + edges.dst, shares)
-    every = graph.sample_edges(MANY, seed=5)
-    assert_follows(every.types, np.array([18, 3, 22]))
-    assert (every.weights == every.dst).all()
+    assert_follows_weights(edges.src * 7 + edges.dst, shares)
+    all_edges = graph.sample_edges(MANY, seed=5)
+    assert_follows_weights(all_edges.types, np.array([18, 3, 22]))
+    assert (all_edges.weights == all_edges.dst).all()
 
 
-def test_6_sample_neighbor_draws_by_weight_over_the_union_of_types(graph: Graph, star: Graph) -> None:
-    drawn = graph.sample_neighbors([1], [TO_EVEN, *TO_ODD], MANY, seed=6)
-    assert_follows(drawn.nodes[0], np.array([0, 0, 2, 3, 4]))
-    assert_follows(star.sample_neighbors([0], "to", MANY, seed=7).nodes[0], np.array([0, 1, 2, 4, 4, 8]))
+def test_6_sample_neighbor_draws_by_weight_over_all_types(graph: Graph, star: Graph) -> None:
+    samples = graph.sample_neighbors([1], [TO_EVEN, *TO_ODD], MANY, seed=6)
+    assert_follows_weights(samples.nodes[0], np.array([0, 0, 2, 3, 4]))
+    assert_follows_weights(star.sample_neighbors([0], "to", MANY, seed=7).nodes[0], np.array([0, 1, 2, 4, 4, 8]))
     nothing = graph.sample_neighbors([3, 77, -1], TO_ODD, 2)
     assert nothing.nodes.tolist() == [[-1, -1]] * 3
     assert nothing.weights is not None
@@ -103,12 +103,12 @@ def test_7_get_top_k_neighbor_gives_the_heaviest_and_ties_by_id(graph: Graph, st
     assert star.top_k_neighbors([0], "to", 4).nodes.tolist() == [[5, 3, 4, 2]]
 
 
-def test_8_get_full_neighbor_comes_type_by_type_as_asked_for(graph: Graph) -> None:
+def test_8_get_full_neighbor_comes_in_the_order_of_the_types(graph: Graph) -> None:
     full = graph.neighbors([1, 2, 77], [TO_EVEN, *TO_ODD])
     assert [full[row].tolist() for row in range(3)] == [[2, 4, 3], [3, 5], []]
     assert full.types.tolist() == [0, 0, 1, 2, 2]
-    back = graph.neighbors([5], [TO_EVEN, *TO_ODD], direction="in")
-    assert back.nodes.tolist() == [2, 4, 6]
+    reverse = graph.neighbors([5], [TO_EVEN, *TO_ODD], direction="in")
+    assert reverse.nodes.tolist() == [2, 4, 6]
 
 
 def test_9_get_sorted_full_neighbor_comes_by_id_or_by_weight(graph: Graph, star: Graph) -> None:
@@ -127,18 +127,18 @@ def test_10_sample_fanout_draws_for_each_occurrence_by_itself(graph: Graph) -> N
     assert (fanout.hops[1].nodes[2000:] == -1).all()
 
 
-def test_12_sample_neighbor_layerwise_pools_the_whole_layer(graph: Graph) -> None:
+def test_12_sample_neighbor_layerwise_pools_all_nodes_of_a_layer(graph: Graph) -> None:
     # 1 leads to 2 (weight 2) and 4 (4), 3 to 4 (4), 5 to 2 (2) and 6 (6): 2 counts 4, 4 counts 8, 6 counts 6.
     layer = graph.sample_layer([1, 3, 5], TO_EVEN, MANY, seed=9)
-    assert_follows(layer.nodes, np.array([0, 0, 4, 0, 8, 0, 6]))
+    assert_follows_weights(layer.nodes, np.array([0, 0, 4, 0, 8, 0, 6]))
     assert np.allclose(layer.probabilities, np.array([0, 0, 4, 0, 8, 0, 6])[layer.nodes] / 18)
     roots = graph.sample_layer([1, 3, 5], TO_EVEN, MANY, measure="sqrt", seed=10)
-    assert_follows(roots.nodes, np.sqrt([0, 0, 4, 0, 8, 0, 6]))
+    assert_follows_weights(roots.nodes, np.sqrt([0, 0, 4, 0, 8, 0, 6]))
     squares = graph.sample_layer([1, 3, 5], TO_EVEN, MANY, measure="squares", seed=11)
-    assert_follows(squares.nodes, np.array([0, 0, 4 + 4, 0, 16 + 16, 0, 36]))
+    assert_follows_weights(squares.nodes, np.array([0, 0, 4 + 4, 0, 16 + 16, 0, 36]))
     few = graph.sample_layer([1, 3, 5], TO_EVEN, 2, replace=False, seed=12)
-    joined = {(s, d) for s, d in EDGES["odd:to:even"] if d in few.nodes}
-    assert {([1, 3, 5][row], int(few.nodes[col])) for row, col in zip(few.adjacency.rows, few.adjacency.cols, strict=True)} == joined
+    expected = {(s, d) for s, d in EDGES["odd:to:even"] if d in few.nodes}
+    assert {([1, 3, 5][row], int(few.nodes[col])) for row, col in zip(few.adjacency.rows, few.adjacency.cols, strict=True)} == expected
     batch = graph.sample_layer([[1, 3], [5, 77]], TO_EVEN, 500, seed=13)
     assert [set(row.tolist()) for row in batch.nodes] == [{2, 4}, {2, 6}]
     assert graph.sample_layer([2, 77], TO_EVEN, 3).nodes.tolist() == [-1, -1, -1]
@@ -159,11 +159,11 @@ def test_14_random_walk_ends_where_no_edge_leads_on(graph: Graph) -> None:
     assert graph.random_walk([1], ["odd:on:odd"], 3).nodes.tolist() == [[1, 3, -1, -1]]
 
 
-def test_15_gen_pair_leaves_out_what_is_no_node() -> None:
+def test_15_gen_pair_leaves_out_padding() -> None:
     assert asterism.ops.walk_pairs([[1, 2, -1]], 1, 1).tolist() == [[1, 2], [2, 1]]
 
 
-def test_22_get_node_type_knows_what_is_not_there(graph: Graph, star: Graph) -> None:
+def test_22_get_node_type_is_minus_one_for_unknown_nodes(graph: Graph, star: Graph) -> None:
     types = graph.node_types([1, 2, 77, -1])
     assert types.tolist() == [1, 0, -1, -1]
     assert types.dtype == np.int32
@@ -186,13 +186,13 @@ def test_get_multi_hop_neighbor_gives_each_node_once_a_hop(graph: Graph) -> None
     assert [types.tolist() for types in found.types] == [[1, 1], [0, 0, 0], [1, 1, 1]]
     for hop, edges in enumerate(found.adjacencies):
         ends = [found.nodes[hop][edges.rows], found.nodes[hop + 1][edges.cols]]
-        known = EDGES["odd:to:even"] if hop == 0 else EDGES["even:to:odd"]
-        assert set(zip(*(end.tolist() for end in ends), strict=True)) == {pair for pair in known if pair[0] in found.nodes[hop]}
+        expected_edges = EDGES["odd:to:even"] if hop == 0 else EDGES["even:to:odd"]
+        assert set(zip(*(end.tolist() for end in ends), strict=True)) == {pair for pair in expected_edges if pair[0] in found.nodes[hop]}
         assert edges.weights is not None
         assert (edges.weights == ends[1]).all()
 
 
-def test_sample_fanout_layerwise_draws_each_layer_from_the_one_before(graph: Graph) -> None:
+def test_sample_fanout_layerwise_draws_from_the_layer_before(graph: Graph) -> None:
     stack = graph.sample_fanout_layerwise([1, 5], [TO_EVEN, TO_ODD], [3, 400], seed=15)
     assert [layer.nodes.shape for layer in stack.layers] == [(3,), (400,)]
     first = stack[0].nodes
@@ -201,15 +201,15 @@ def test_sample_fanout_layerwise_draws_each_layer_from_the_one_before(graph: Gra
         for src, dst in EDGES["even:to:odd"]:
             reached[dst] += dst * (src == node)
     assert np.allclose(stack[1].probabilities, reached[stack[1].nodes] / reached.sum())
-    each = graph.sample_fanout_layerwise(np.array([[1], [5]]), [TO_EVEN, TO_ODD], [400, 3], seed=16)
-    assert [set(row.tolist()) for row in each[0].nodes] == [{2, 4}, {2, 6}]
-    assert each[1].nodes.shape == (2, 3)
+    per_row = graph.sample_fanout_layerwise(np.array([[1], [5]]), [TO_EVEN, TO_ODD], [400, 3], seed=16)
+    assert [set(row.tolist()) for row in per_row[0].nodes] == [{2, 4}, {2, 6}]
+    assert per_row[1].nodes.shape == (2, 3)
 
 
-def test_negatives_are_of_the_type_asked_for_and_never_a_positive(graph: Graph) -> None:
-    drawn = graph.sample_negatives([[1, 2], [5, 6]], MANY, "even", seed=17)
-    assert_follows(drawn.nodes[0], np.array([0, 0, 0, 0, 4, 0, 6]))
-    assert_follows(drawn.nodes[1], np.array([0, 0, 2, 0, 4, 0, 0]))
+def test_negatives_are_of_the_requested_type_and_not_positive(graph: Graph) -> None:
+    samples = graph.sample_negatives([[1, 2], [5, 6]], MANY, "even", seed=17)
+    assert_follows_weights(samples.nodes[0], np.array([0, 0, 0, 0, 4, 0, 6]))
+    assert_follows_weights(samples.nodes[1], np.array([0, 0, 2, 0, 4, 0, 0]))
     shared = graph.sample_negatives([[1, 2], [5, 6]], 50, "even", shared=True, seed=18)
     assert set(shared.nodes.ravel().tolist()) == {4}
     edges = graph.neighbors([1, 3], TO_EVEN)
@@ -217,4 +217,4 @@ def test_negatives_are_of_the_type_asked_for_and_never_a_positive(graph: Graph) 
     nothing = graph.sample_negatives([1, 3], 2, "even", exclude=[[2, 4, 6], [2, 4, -1]])
     assert nothing.nodes.tolist() == [[-1, -1], [6, 6]]
     assert nothing.types.tolist() == [[-1, -1], [0, 0]]
-    assert_follows(graph.sample_negatives([1], MANY, weighted=False, exclude=[[6]], seed=20).nodes[0], np.array([0, 1, 1, 1, 1, 1]))
+    assert_follows_weights(graph.sample_negatives([1], MANY, weighted=False, exclude=[[6]], seed=20).nodes[0], np.array([0, 1, 1, 1, 1, 1]))

@@ -58,39 +58,39 @@ print("OK")
 """Both frameworks give the same, each in its own."""
 
 
-def program(root: Path, language: str) -> str:
+def page_code(root: Path, language: str) -> str:
     return "\n".join(re.findall(rf"^```{language}\n(.*?)^```$", (root / "docs/euler.md").read_text(), re.MULTILINE | re.DOTALL))
 
 
-def run_blocks(root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def run_page_code(root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The page's program, run in a folder; what it left."""
     monkeypatch.chdir(folder)
     names: dict[str, Any] = {}
     try:
-        exec(compile(program(root, "python"), "docs/euler.md", "exec"), names)
+        exec(compile(page_code(root, "python"), "docs/euler.md", "exec"), names)
     finally:
         if "client" in names:
             names["client"].close()
     return names
 
 
-def test_the_code_of_the_page_runs(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = run_blocks(root, tmp_path, monkeypatch)
+def test_page_code_runs(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = run_page_code(root, tmp_path, monkeypatch)
     assert set(names["nodes"].tolist()) <= {0, 1, 2}
     assert (tmp_path / "euler.db").is_dir()
 
 
 @pytest.mark.pyg
 def test_the_code_for_torch_runs_with_torch(root: Path, pyg_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_blocks(root, tmp_path, monkeypatch)
-    (tmp_path / "page.py").write_text(f"import os\nos.chdir({str(tmp_path)!r})\n" + program(root, "python torch") + TENSORS)
+    run_page_code(root, tmp_path, monkeypatch)
+    (tmp_path / "page.py").write_text(f"import os\nos.chdir({str(tmp_path)!r})\n" + page_code(root, "python torch") + TENSORS)
     assert pyg_env.run(pyg_python, tmp_path / "page.py", home=tmp_path).splitlines()[-1] == "OK"
 
 
 @pytest.mark.tensorflow
 def test_the_code_for_tensorflow_runs_with_tensorflow(root: Path, tf_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_blocks(root, tmp_path, monkeypatch)
-    (tmp_path / "page.py").write_text(f"import os\nos.chdir({str(tmp_path)!r})\n" + program(root, "python tensorflow") + "\nprint('OK')\n")
+    run_page_code(root, tmp_path, monkeypatch)
+    (tmp_path / "page.py").write_text(f"import os\nos.chdir({str(tmp_path)!r})\n" + page_code(root, "python tensorflow") + "\nprint('OK')\n")
     assert pyg_env.run(tf_python, tmp_path / "page.py", home=tmp_path).splitlines()[-1] == "OK"
 
 

@@ -34,129 +34,129 @@ def graph(cluster: LocalCluster) -> Iterator[Graph]:
 
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
-    with asterism.open(cases.built_in(tmp_path_factory.mktemp("explain"))) as client:
+    with asterism.open(cases.copy_built_graph(tmp_path_factory.mktemp("explain"))) as client:
         yield client.graph("cases")
 
 
-def hosts_of(told: Explanation) -> dict[int, str]:
-    return {share.part: share.host for share in told.shares if share.part is not None}
+def hosts_by_part(explanation: Explanation) -> dict[int, str]:
+    return {share.part: share.host for share in explanation.shares if share.part is not None}
 
 
-def test_nodes_fall_on_types_and_parts_by_their_weights(graph: Graph, cluster: LocalCluster) -> None:
-    told = graph.explain.sample_nodes(5000, seed=3)
+def test_node_shares_follow_type_and_part_weights(graph: Graph, cluster: LocalCluster) -> None:
+    explanation = graph.explain.sample_nodes(5000, seed=3)
     weights: dict[tuple[int, int], float] = {}
     for type_id, name in enumerate(("person", "paper")):
         for batch in graph.scan_nodes(name):
             weights[type_id, batch.part] = weights.get((type_id, batch.part), 0.0) + float(batch.weights.sum(dtype=np.float64))
     total = sum(weights.values())
-    assert {(share.type_id, share.part) for share in told.shares} == set(weights)
+    assert {(share.type_id, share.part) for share in explanation.shares} == set(weights)
     sample = graph.sample_nodes(5000, seed=3)
     parts = split.part_of(sample.nodes, cases.PARTS, "mix64")
-    for share in told.shares:
+    for share in explanation.shares:
         assert share.share == pytest.approx(weights[share.type_id, share.part or 0] / total, rel=1e-9)
         assert share.expected == pytest.approx(5000 * share.share)
         assert share.drawn == np.count_nonzero((sample.types == share.type_id) & (parts == share.part))
-    assert sum(share.drawn for share in told.shares) == 5000
-    assert (told.rounds, {asked.method for asked in told.asked}) == (1, {"draw_nodes"})
-    hosts = hosts_of(told)
-    assert {asked.host for asked in told.asked} == set(hosts.values())
-    assert len(told.asked) == 3
-    assert {asked.address for asked in told.asked} == {cluster[f"storaged-{i}"].address for i in range(3)}
-    for asked in told.asked:
-        own = np.isin(parts, [part for part, host in hosts.items() if host == asked.host])
-        reply = Frame(store.DrawNodesReply(), {"ids": sample.nodes[own], "types": sample.types[own]})
-        assert (asked.rows, asked.received) == (np.count_nonzero(own), len(arrays.encode(reply)))
-        assert 50 < asked.sent < 300
-    assert told.bytes == sum(asked.sent + asked.received for asked in told.asked)
+    assert sum(share.drawn for share in explanation.shares) == 5000
+    assert (explanation.rounds, {request.method for request in explanation.asked}) == (1, {"draw_nodes"})
+    hosts = hosts_by_part(explanation)
+    assert {request.host for request in explanation.asked} == set(hosts.values())
+    assert len(explanation.asked) == 3
+    assert {request.address for request in explanation.asked} == {cluster[f"storaged-{i}"].address for i in range(3)}
+    for request in explanation.asked:
+        on_host = np.isin(parts, [part for part, host in hosts.items() if host == request.host])
+        reply = Frame(store.DrawNodesReply(), {"ids": sample.nodes[on_host], "types": sample.types[on_host]})
+        assert (request.rows, request.received) == (np.count_nonzero(on_host), len(arrays.encode(reply)))
+        assert 50 < request.sent < 300
+    assert explanation.bytes == sum(request.sent + request.received for request in explanation.asked)
 
 
-def test_uniform_draws_fall_by_counts_and_distinct_ones_have_no_mean(graph: Graph) -> None:
-    told = graph.explain.sample_edges(3000, "writes", weighted=False, seed=3)
+def test_uniform_shares_follow_counts_distinct_have_no_mean(graph: Graph) -> None:
+    explanation = graph.explain.sample_edges(3000, "writes", weighted=False, seed=3)
     counts = dict.fromkeys(range(cases.PARTS), 0)
     for batch in graph.scan_edges("writes"):
         counts[batch.part] += len(batch)
-    assert {share.part: round(share.share * cases.WRITES, 6) for share in told.shares} == {part: n for part, n in counts.items() if n}
+    assert {share.part: round(share.share * cases.WRITES, 6) for share in explanation.shares} == {part: n for part, n in counts.items() if n}
     sample = graph.sample_edges(3000, "writes", weighted=False, seed=3)
-    drawn = np.bincount(split.part_of(sample.src, cases.PARTS, "mix64"), minlength=cases.PARTS)
-    assert {share.part: share.drawn for share in told.shares} == dict(enumerate(drawn.tolist()))
+    sampled_counts = np.bincount(split.part_of(sample.src, cases.PARTS, "mix64"), minlength=cases.PARTS)
+    assert {share.part: share.drawn for share in explanation.shares} == dict(enumerate(sampled_counts.tolist()))
     distinct = graph.explain.sample_nodes(300, "person", replace=False, seed=3)
     assert {share.expected for share in distinct.shares} == {None}
     assert distinct.rounds > 1
     named = graph.explain.sample_edges(100, "writes", weight="recent", seed=3)
-    assert {round(share.share, 6) for share in named.shares} != {round(share.share, 6) for share in told.shares}
+    assert {round(share.share, 6) for share in named.shares} != {round(share.share, 6) for share in explanation.shares}
 
 
 @pytest.mark.parametrize("direction", ["out", "in"])
 @pytest.mark.parametrize("weighted", [True, False])
-def test_neighbors_fall_on_edge_types_by_what_these_weigh_at_each_node(graph: Graph, direction: str, weighted: bool) -> None:
+def test_neighbor_shares_follow_edge_type_weights_per_node(graph: Graph, direction: str, weighted: bool) -> None:
     papers = np.concatenate([np.arange(cases.PAPERS), [-1, 99999, 3]])
     types = np.array([1] * len(papers))
-    told = graph.explain.sample_neighbors(papers, None, 7, ntype=types, direction=direction, weighted=weighted, seed=5)
-    near = graph.neighbors(papers, None, ntype=types, direction=direction)
-    assert near.weights is not None
-    weights = near.weights.astype(np.float64) if weighted else np.ones(len(near.nodes))
-    rows = np.repeat(np.arange(len(papers)), np.diff(near.indptr))
+    explanation = graph.explain.sample_neighbors(papers, None, 7, ntype=types, direction=direction, weighted=weighted, seed=5)
+    neighbors = graph.neighbors(papers, None, ntype=types, direction=direction)
+    assert neighbors.weights is not None
+    weights = neighbors.weights.astype(np.float64) if weighted else np.ones(len(neighbors.nodes))
+    rows = np.repeat(np.arange(len(papers)), np.diff(neighbors.indptr))
     totals = np.bincount(rows, weights, minlength=len(papers))
-    each = np.divide(weights, totals[rows], out=np.zeros_like(weights), where=totals[rows] > 0)
-    expected = np.bincount(near.types, each, minlength=3) * 7
-    assert [share.type_id for share in told.shares] == [int(t) for t in np.flatnonzero(expected)]
+    probabilities = np.divide(weights, totals[rows], out=np.zeros_like(weights), where=totals[rows] > 0)
+    expected = np.bincount(neighbors.types, probabilities, minlength=3) * 7
+    assert [share.type_id for share in explanation.shares] == [int(t) for t in np.flatnonzero(expected)]
     sample = graph.sample_neighbors(papers, None, 7, ntype=types, direction=direction, weighted=weighted, seed=5)
-    for share in told.shares:
+    for share in explanation.shares:
         assert share.part is None
         assert share.expected == pytest.approx(expected[share.type_id], rel=1e-9)
         assert share.share == pytest.approx(expected[share.type_id] / expected.sum(), rel=1e-9)
         assert share.drawn == np.count_nonzero(sample.types == share.type_id)
-    routes = hosts_of(graph.explain.sample_nodes(1, seed=1))
+    routes = hosts_by_part(graph.explain.sample_nodes(1, seed=1))
     owners = np.array([routes[int(part)] for part in split.part_of(papers, cases.PARTS, "mix64")])
-    assert {asked.host: asked.rows for asked in told.asked} == {
+    assert {request.host: request.rows for request in explanation.asked} == {
         str(host): int(n) for host, n in zip(*np.unique(owners, return_counts=True), strict=True)
     }
 
 
-def test_a_fanout_takes_a_round_a_hop_and_features_one_more(graph: Graph) -> None:
+def test_fanout_takes_a_round_per_hop_and_one_for_features(graph: Graph) -> None:
     people = cases.person_ids()[:40]
-    told = graph.explain.sample_fanout(people, ["writes", "cites", "by"], [4, 3, 2], seed=5)
-    assert told.rounds == 3
-    assert [sum(asked.rows for asked in told.asked if asked.round == hop) for hop in range(3)] == [40, 160, 480]
+    explanation = graph.explain.sample_fanout(people, ["writes", "cites", "by"], [4, 3, 2], seed=5)
+    assert explanation.rounds == 3
+    assert [sum(request.rows for request in explanation.asked if request.round == hop) for hop in range(3)] == [40, 160, 480]
     hop = graph.sample_fanout(people, ["writes", "cites", "by"], [4, 3, 2], seed=5).hops[0]
-    assert [(share.drawn, share.share) for share in told.shares] == [(np.count_nonzero(hop.nodes >= 0), 1.0)]
-    more = graph.explain.sample_fanout(people, ["writes", "cites", "by"], [4, 3, 2], node_features=["vec"], seed=5)
-    assert more.rounds == 4
-    assert {asked.method for asked in more.asked if asked.round == 3} == {"read_node_features"}
-    assert more.reply_bytes > told.reply_bytes + 4 * 3 * (160 + 480)
+    assert [(share.drawn, share.share) for share in explanation.shares] == [(np.count_nonzero(hop.nodes >= 0), 1.0)]
+    with_features = graph.explain.sample_fanout(people, ["writes", "cites", "by"], [4, 3, 2], node_features=["vec"], seed=5)
+    assert with_features.rounds == 4
+    assert {request.method for request in with_features.asked if request.round == 3} == {"read_node_features"}
+    assert with_features.reply_bytes > explanation.reply_bytes + 4 * 3 * (160 + 480)
 
 
-def test_walks_and_subgraphs_take_what_parts_make_of_them(graph: Graph, embedded: Graph) -> None:
+def test_walk_rounds_depend_on_the_number_of_hosts(graph: Graph, embedded: Graph) -> None:
     people = cases.person_ids()[:100]
-    apart = graph.explain.random_walk(people, ["writes", "by"], 6, seed=5)
-    assert 2 <= apart.rounds <= 6
-    assert sum(asked.rows for asked in apart.asked if asked.round == 0) == 100
-    together = embedded.explain.random_walk(people, ["writes", "by"], 6, seed=5)
-    assert (together.rounds, len(together.asked)) == (1, 1)
-    assert apart.reply_bytes == together.reply_bytes
+    on_cluster = graph.explain.random_walk(people, ["writes", "by"], 6, seed=5)
+    assert 2 <= on_cluster.rounds <= 6
+    assert sum(request.rows for request in on_cluster.asked if request.round == 0) == 100
+    in_process = embedded.explain.random_walk(people, ["writes", "by"], 6, seed=5)
+    assert (in_process.rounds, len(in_process.asked)) == (1, 1)
+    assert on_cluster.reply_bytes == in_process.reply_bytes
     batch = graph.explain.sample_subgraph(people, [3, 2], ntype="person", seed=5)
     assert batch.shares == ()
     assert batch.rounds >= 1
     assert batch.bytes > 0
 
 
-def test_what_was_explained_can_be_drawn(graph: Graph) -> None:
-    told = graph.explain.sample_neighbors([1, 2, 3], "cites", 5)
-    sample = graph.replay(told.token, [1, 2, 3])
-    assert (sample.seed, sample.version, sample.token) == (told.seed, told.version, told.token)
-    assert told.shares[0].drawn == np.count_nonzero(sample.nodes >= 0)
+def test_explained_sample_can_be_replayed(graph: Graph) -> None:
+    explanation = graph.explain.sample_neighbors([1, 2, 3], "cites", 5)
+    sample = graph.replay(explanation.token, [1, 2, 3])
+    assert (sample.seed, sample.version, sample.token) == (explanation.seed, explanation.version, explanation.token)
+    assert explanation.shares[0].drawn == np.count_nonzero(sample.nodes >= 0)
     version = graph.sample_nodes(1).version
-    with graph.pin() as held:
-        assert held.explain.sample_nodes(3).version == version
+    with graph.pin() as pinned:
+        assert pinned.explain.sample_nodes(3).version == version
 
 
-def test_what_is_no_sampling_call_is_not_explained(graph: Graph) -> None:
+def test_only_sampling_calls_can_be_explained(graph: Graph) -> None:
     with pytest.raises(AttributeError, match="'neighbors' is no sampling call"):
         graph.explain.neighbors([1], "cites")
     with pytest.raises(asterism.NotFound, match="'eats'"):
         graph.explain.sample_neighbors([1], "eats", 3)
-    for method, request, said in (("scan_nodes", b"", "'scan_nodes' is no sampling call"), ("sample_nodes", b"\xff", "are not its request")):
-        with pytest.raises(asterism.InvalidRequest, match=said):
+    for method, request, message in (("scan_nodes", b"", "'scan_nodes' is no sampling call"), ("sample_nodes", b"\xff", "are not its request")):
+        with pytest.raises(asterism.InvalidRequest, match=message):
             graph._session.read("explain", wire.ExplainRequest(space="cases", method=method, request=request))
     with pytest.raises(asterism.InvalidRequest, match="different nodes were asked for"):
         graph.explain.sample_nodes(10**6, replace=False)

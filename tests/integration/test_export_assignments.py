@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit.flat_graph import FlatEdges, FlatGraph, FlatNodes, generate
-from tests.kit.partitions import check, read_by_hand
+from tests.kit.partitions import assert_partition, read_partition
 
 from asterism import export
 from asterism.export import coarsening, metis
@@ -31,47 +31,47 @@ METHODS = ("random", "hash", "metis", "ldg", "fennel")
 
 def graph(*, sparse: bool = True) -> FlatGraph:
     """Papers cite what is near; the first tenth of them is one split."""
-    made = generate(SCHEMA, nodes=NODES, edges=EDGES, seed=3, sparse=sparse)
-    papers, cites = made.nodes["paper"], made.edges["paper:cites:paper"]
+    flat = generate(SCHEMA, nodes=NODES, edges=EDGES, seed=3, sparse=sparse)
+    papers, cites = flat.nodes["paper"], flat.edges["paper:cites:paper"]
     ids, generator = np.sort(papers.ids), np.random.default_rng(4)
-    at = generator.integers(0, 800, 4000)
-    cites.src[:], cites.dst[:] = ids[at], ids[(at + generator.integers(1, 30, 4000)) % 800]
+    positions = generator.integers(0, 800, 4000)
+    cites.src[:], cites.dst[:] = ids[positions], ids[(positions + generator.integers(1, 30, 4000)) % 800]
     papers.features["split"][:] = np.argsort(np.argsort(papers.ids)) < 80
-    return made
+    return flat
 
 
-def owners_in(out: Path, parts: int, kind: str) -> dict[int, int]:
+def read_owners(out: Path, parts: int, kind: str) -> dict[int, int]:
     """The part of each node, by stored id."""
     return {int(node): part for part in range(parts) for node in read_tensors(out / f"part{part}/orig_nids.dgl")[kind]}
 
 
-def counted(out: Path, parts: int, flat: FlatGraph, kind: str, keep: np.ndarray) -> np.ndarray:
+def count_per_part(out: Path, parts: int, flat: FlatGraph, kind: str, keep: np.ndarray) -> np.ndarray:
     """How many of some nodes each part owns."""
-    owner = owners_in(out, parts, kind)
+    owner = read_owners(out, parts, kind)
     return np.bincount([owner[int(i)] for i in flat.nodes[kind].ids[keep]], minlength=parts)
 
 
 @pytest.mark.parametrize("trainers", [1, 3])
-def test_metis_on_a_coarser_graph_makes_whole_partitions_that_cut_few_edges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trainers: int) -> None:
+def test_metis_with_coarsening_gives_complete_low_cut_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trainers: int) -> None:
     flat = graph()
-    whole = export.dgl(flat, tmp_path / "whole", parts=2, assign="metis", seed=5, num_trainers_per_machine=trainers)
-    monkeypatch.setattr(coarsening, "FEW_NODES", 400)
-    asked: dict[str, Any] = {"parts": 2, "assign": "metis", "seed": 5, "num_trainers_per_machine": trainers}
-    report = export.dgl(flat, tmp_path / "out", **asked, balance_edges=True)
-    check(read_by_hand(report.config), flat, trainers=trainers)
-    assert report.edge_cut < 1.2 * whole.edge_cut + 100
-    assert export.dgl(flat, tmp_path / "again", **asked, balance_edges=True).edge_cut == report.edge_cut
-    kept = [(tmp_path / name / "manifest.json").read_bytes() for name in ("out", "again")]
-    assert kept[0] == kept[1], "not the same bytes"
-    assert export.dgl(flat, tmp_path / "vol", **asked, objective="vol").edge_cut < report.edges / 2
+    uncoarsened = export.dgl(flat, tmp_path / "whole", parts=2, assign="metis", seed=5, num_trainers_per_machine=trainers)
+    monkeypatch.setattr(coarsening, "COARSE_NODES", 400)
+    options: dict[str, Any] = {"parts": 2, "assign": "metis", "seed": 5, "num_trainers_per_machine": trainers}
+    report = export.dgl(flat, tmp_path / "out", **options, balance_edges=True)
+    assert_partition(read_partition(report.config), flat, trainers=trainers)
+    assert report.edge_cut < 1.2 * uncoarsened.edge_cut + 100
+    assert export.dgl(flat, tmp_path / "again", **options, balance_edges=True).edge_cut == report.edge_cut
+    manifests = [(tmp_path / name / "manifest.json").read_bytes() for name in ("out", "again")]
+    assert manifests[0] == manifests[1], "not the same bytes"
+    assert export.dgl(flat, tmp_path / "vol", **options, objective="vol").edge_cut < report.edges / 2
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("trainers", [1, 3])
-def test_every_method_makes_whole_partitions_shared_among_trainers(tmp_path: Path, method: str, trainers: int) -> None:
+def test_every_method_fills_parts_and_balances_trainers(tmp_path: Path, method: str, trainers: int) -> None:
     flat = graph()
     report = export.dgl(flat, tmp_path / "out", parts=2, assign=method, seed=5, num_trainers_per_machine=trainers, passes=2)
-    check(read_by_hand(report.config), flat, trainers=trainers)
+    assert_partition(read_partition(report.config), flat, trainers=trainers)
     assert report.warnings == ()
     if trainers > 1:
         shares = [np.bincount(read_tensors(tmp_path / f"out/part{p}/node_feat.dgl")["paper/trainer_id"], minlength=6) for p in range(2)]
@@ -82,27 +82,27 @@ def test_every_method_makes_whole_partitions_shared_among_trainers(tmp_path: Pat
 def test_one_part_of_several_trainers(tmp_path: Path) -> None:
     flat = graph()
     report = export.dgl(flat, tmp_path / "out", parts=1, assign="metis", num_trainers_per_machine=4)
-    check(read_by_hand(report.config), flat, trainers=4)
-    found = np.bincount(read_tensors(tmp_path / "out/part0/node_feat.dgl")["paper/trainer_id"])
-    assert found.max() < 1.2 * 200
+    assert_partition(read_partition(report.config), flat, trainers=4)
+    counts = np.bincount(read_tensors(tmp_path / "out/part0/node_feat.dgl")["paper/trainer_id"])
+    assert counts.max() < 1.2 * 200
 
 
 @pytest.mark.parametrize("method", ["random", "hash"])
-def test_a_part_by_hash_is_the_same_however_many_trainers_share_it(tmp_path: Path, method: str) -> None:
+def test_hash_parts_do_not_depend_on_the_trainer_count(tmp_path: Path, method: str) -> None:
     flat = graph()
     for trainers in (1, 4):
         export.dgl(flat, tmp_path / f"{trainers}", parts=3, assign=method, num_trainers_per_machine=trainers, seed=1)
-    assert owners_in(tmp_path / "1", 3, "author") == owners_in(tmp_path / "4", 3, "author")
+    assert read_owners(tmp_path / "1", 3, "author") == read_owners(tmp_path / "4", 3, "author")
 
 
 @pytest.mark.parametrize("method", ["metis", "ldg", "fennel"])
 def test_the_same_seed_gives_the_same_parts(tmp_path: Path, method: str) -> None:
     flat = graph()
-    found = []
+    owners = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         export.dgl(flat, tmp_path / name, parts=3, assign=method, seed=seed)
-        found.append(owners_in(tmp_path / name, 3, "paper"))
-    assert found[0] == found[1] != found[2]
+        owners.append(read_owners(tmp_path / name, 3, "paper"))
+    assert owners[0] == owners[1] != owners[2]
 
 
 @pytest.mark.parametrize("method", ["metis", "ldg", "fennel"])
@@ -112,20 +112,20 @@ def test_few_edges_are_cut(tmp_path: Path, method: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "slack"), [("metis", 1.3), ("ldg", 1.05), ("fennel", 1.05)])
-def test_the_values_of_a_feature_or_an_array_are_balanced_each_by_itself(tmp_path: Path, method: str, slack: float) -> None:
+def test_each_value_of_a_balance_feature_or_array_is_balanced(tmp_path: Path, method: str, slack: float) -> None:
     flat = graph()
     few = flat.nodes["paper"].features["split"] == 1
     order = np.argsort(flat.nodes["paper"].ids)
-    given: dict[str, Any] = {"feature": {"paper": "split"}, "array": {"paper": flat.nodes["paper"].features["split"][order]}}
-    for name, balance in given.items():
+    balances: dict[str, Any] = {"feature": {"paper": "split"}, "array": {"paper": flat.nodes["paper"].features["split"][order]}}
+    for name, balance in balances.items():
         export.dgl(flat, tmp_path / name, parts=4, assign=method, seed=1, balance_ntypes=balance)
         for keep in (few, ~few):
-            assert counted(tmp_path / name, 4, flat, "paper", keep).max() <= slack * keep.sum() / 4
-        everyone = np.ones(300, np.bool_)
-        assert counted(tmp_path / name, 4, flat, "author", everyone).max() <= slack * 75
-    assert owners_in(tmp_path / "feature", 4, "paper") == owners_in(tmp_path / "array", 4, "paper")
+            assert count_per_part(tmp_path / name, 4, flat, "paper", keep).max() <= slack * keep.sum() / 4
+        all_authors = np.ones(300, np.bool_)
+        assert count_per_part(tmp_path / name, 4, flat, "author", all_authors).max() <= slack * 75
+    assert read_owners(tmp_path / "feature", 4, "paper") == read_owners(tmp_path / "array", 4, "paper")
     export.dgl(flat, tmp_path / "without", parts=4, assign=method, seed=1, balance_ntypes=False)
-    assert counted(tmp_path / "without", 4, flat, "paper", few).max() > 1.5 * few.sum() / 4
+    assert count_per_part(tmp_path / "without", 4, flat, "paper", few).max() > 1.5 * few.sum() / 4
 
 
 @pytest.mark.parametrize("method", ["metis", "ldg", "fennel"])
@@ -137,23 +137,23 @@ def test_in_degrees_are_balanced_on_request(tmp_path: Path, method: str) -> None
     cites.dst[heavy] = ids[generator.integers(0, 80, 4000)[heavy]]
     cites.src[heavy] = ids[generator.integers(0, 200, 4000)[heavy]]
     loads = []
-    for asked in (False, True):
-        report = export.dgl(flat, tmp_path / f"{asked}", parts=4, assign=method, seed=1, balance_edges=asked, imbalance=0.1, passes=3)
+    for balance_edges in (False, True):
+        report = export.dgl(flat, tmp_path / f"{balance_edges}", parts=4, assign=method, seed=1, balance_edges=balance_edges, imbalance=0.1, passes=3)
         loads.append(max(sum(part.edges.values()) for part in report.parts) / (report.edges / 4))
     assert loads[1] < 1.25
     assert loads[1] < loads[0]
 
 
-def test_pymetis_stands_in_for_the_library_and_says_what_it_can_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metis, "_narrow", lambda: None)
-    monkeypatch.setattr(metis, "_wide", lambda: None)
+def test_pymetis_replaces_missing_metis_and_warns_of_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metis, "_metis32", lambda: None)
+    monkeypatch.setattr(metis, "_metis64", lambda: None)
     flat = graph()
     report = export.dgl(flat, tmp_path / "out", parts=3, assign="metis")
-    check(read_by_hand(report.config), flat)
+    assert_partition(read_partition(report.config), flat)
     assert [("one constraint" in warning) for warning in report.warnings] == [True]
 
 
-def test_metis_is_refused_where_it_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metis_is_refused_when_it_exceeds_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("asterism.export.methods.available_bytes", lambda: 1 << 18)
     with pytest.raises(NotReady, match=r"METIS takes up to .* GiB for 1100 nodes and 5\d\d\d edges, of which 0.0 GiB"):
         export.dgl(graph(), tmp_path / "out", parts=2, assign="metis")
@@ -161,25 +161,25 @@ def test_metis_is_refused_where_it_does_not_fit(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("made_for", [2, 6])
-def test_a_folder_of_assignments_is_for_the_parts_or_for_the_trainers(tmp_path: Path, made_for: int) -> None:
+def test_assignment_folder_may_name_parts_or_trainers(tmp_path: Path, made_for: int) -> None:
     flat, generator = graph(), np.random.default_rng(5)
-    given = {name: generator.integers(0, made_for, n) for name, n in NODES.items()}
+    owners_by_type = {name: generator.integers(0, made_for, n) for name, n in NODES.items()}
     (tmp_path / "parts").mkdir()
-    for name, owners in given.items():
+    for name, owners in owners_by_type.items():
         np.savetxt(tmp_path / f"parts/{name}.txt", owners, fmt="%d")
     (tmp_path / "parts/partition_meta.json").write_text(f'{{"num_parts": {made_for}, "algo_name": "metis"}}')
     report = export.dgl(flat, tmp_path / "out", parts=2, assign=tmp_path / "parts", num_trainers_per_machine=3)
-    check(read_by_hand(report.config), flat, trainers=3)
+    assert_partition(read_partition(report.config), flat, trainers=3)
     for part in range(2):
         ids, trainers = (read_tensors(tmp_path / f"out/part{part}/{name}.dgl") for name in ("orig_nids", "node_feat"))
         for name in NODES:
             rank = np.searchsorted(np.sort(flat.nodes[name].ids), ids[name])
-            wanted = given[name][rank]
-            np.testing.assert_array_equal(trainers[f"{name}/trainer_id"] if made_for == 6 else trainers[f"{name}/trainer_id"] // 3, wanted)
+            expected = owners_by_type[name][rank]
+            np.testing.assert_array_equal(trainers[f"{name}/trainer_id"] if made_for == 6 else trainers[f"{name}/trainer_id"] // 3, expected)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_assignment_that_is_written_is_the_one_that_an_export_makes(tmp_path: Path, method: str) -> None:
+def test_written_assignment_equals_the_one_export_computes(tmp_path: Path, method: str) -> None:
     flat = graph()
     report = export.assignment(flat, tmp_path / "given", parts=3, assign=method, seed=7)
     files = {f"{kind}.{end}" for kind in NODES for end in ("txt", "members.npy", "offsets.npy")}
@@ -192,8 +192,8 @@ def test_an_assignment_that_is_written_is_the_one_that_an_export_makes(tmp_path:
     export.dgl(flat, tmp_path / "at once", parts=3, assign=method, seed=7)
     export.dgl(flat, tmp_path / "in two", parts=3, assign=tmp_path / "given")
     for kind, count in NODES.items():
-        owner = owners_in(tmp_path / "at once", 3, kind)
-        assert owner == owners_in(tmp_path / "in two", 3, kind)
+        owner = read_owners(tmp_path / "at once", 3, kind)
+        assert owner == read_owners(tmp_path / "in two", 3, kind)
         assert list(report.nodes[kind]) == np.bincount(list(owner.values()), minlength=3).tolist()
         assert sum(report.nodes[kind]) == count
     with pytest.raises(Conflict, match="overwrite"):
@@ -220,7 +220,7 @@ def test_an_assignment_that_is_written_is_the_one_that_an_export_makes(tmp_path:
         ({"assign": "metis", "balance_ntypes": {"paper": np.arange(800) % 100}}, "101 columns"),
     ],
 )
-def test_an_option_that_does_not_fit_is_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+def test_invalid_option_is_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidRequest, match=words):
         export.dgl(graph(), tmp_path / "out", parts=2, **options)
     assert list(tmp_path.iterdir()) == []
@@ -237,7 +237,7 @@ FEW = Schema.from_dict(
 )
 
 
-def few(ends: dict[str, tuple[list[int], list[int]]], *, a: int, b: int) -> FlatGraph:
+def small_graph(ends: dict[str, tuple[list[int], list[int]]], *, a: int, b: int) -> FlatGraph:
     nodes = {
         "a": FlatNodes(ids=np.arange(a), weights=np.ones(a, np.float32), features={"x": np.arange(a, dtype=np.float32)}),
         "b": FlatNodes(ids=np.arange(b), weights=np.ones(b, np.float32)),
@@ -252,62 +252,62 @@ def few(ends: dict[str, tuple[list[int], list[int]]], *, a: int, b: int) -> Flat
     return FlatGraph(schema=FEW, nodes=nodes, edges=edges)
 
 
-def assigned(folder: Path, parts: int, **owners: list[int]) -> Path:
+def write_assignment(folder: Path, parts: int, **owners: list[int]) -> Path:
     folder.mkdir()
-    for kind, each in owners.items():
-        (folder / f"{kind}.txt").write_text("".join(f"{part}\n" for part in each))
+    for kind, node_parts in owners.items():
+        (folder / f"{kind}.txt").write_text("".join(f"{part}\n" for part in node_parts))
     (folder / "partition_meta.json").write_text(f'{{"num_parts": {parts}, "algo_name": "given"}}')
     return folder
 
 
-def test_a_part_without_an_edge_of_a_type_with_features_gets_a_node_that_has_one(tmp_path: Path) -> None:
-    flat = few({"a:r:a": ([0, 1, 2, 3], [4, 5, 6, 7]), "a:s:b": ([0, 0], [0, 1])}, a=8, b=2)
-    given = assigned(tmp_path / "given", 2, a=[1, 1, 1, 1, 0, 0, 0, 0], b=[0, 1])
-    report = export.dgl(flat, tmp_path / "out", parts=2, assign=given)
-    check(read_by_hand(report.config), flat)
+def test_repair_gives_each_part_an_edge_of_featured_types(tmp_path: Path) -> None:
+    flat = small_graph({"a:r:a": ([0, 1, 2, 3], [4, 5, 6, 7]), "a:s:b": ([0, 0], [0, 1])}, a=8, b=2)
+    assignment = write_assignment(tmp_path / "given", 2, a=[1, 1, 1, 1, 0, 0, 0, 0], b=[0, 1])
+    report = export.dgl(flat, tmp_path / "out", parts=2, assign=assignment)
+    assert_partition(read_partition(report.config), flat)
     assert [part.edges["a:r:a"] for part in report.parts] == [3, 1]
-    assert owners_in(tmp_path / "out", 2, "a") == {0: 1, 1: 1, 2: 1, 3: 1, 4: 0, 5: 0, 6: 0, 7: 1}
+    assert read_owners(tmp_path / "out", 2, "a") == {0: 1, 1: 1, 2: 1, 3: 1, 4: 0, 5: 0, 6: 0, 7: 1}
     (warning,) = (warning for warning in report.warnings if "moved" in warning)
     assert "edge type a:r:a: part(s) 1 owned none" in warning
     assert not any("own no edge" in warning or "owns no edge" in warning for warning in report.warnings)
 
 
-def test_the_repair_takes_nothing_from_a_part_that_it_could_not_spare(tmp_path: Path) -> None:
+def test_repair_never_takes_the_last_node_of_a_part(tmp_path: Path) -> None:
     # Nodes 4 and 5 alone are at the end of edges of a:r:a, and are all that part 0 has of type a: one goes, and no more.
-    flat = few({"a:r:a": ([0, 1], [4, 5]), "a:s:b": ([0, 0, 0], [0, 1, 2])}, a=6, b=3)
-    given = assigned(tmp_path / "given", 2, a=[1, 1, 1, 1, 0, 0], b=[0, 0, 1])
-    report = export.dgl(flat, tmp_path / "out", parts=2, assign=given)
+    flat = small_graph({"a:r:a": ([0, 1], [4, 5]), "a:s:b": ([0, 0, 0], [0, 1, 2])}, a=6, b=3)
+    assignment = write_assignment(tmp_path / "given", 2, a=[1, 1, 1, 1, 0, 0], b=[0, 0, 1])
+    report = export.dgl(flat, tmp_path / "out", parts=2, assign=assignment)
     assert [part.edges["a:r:a"] for part in report.parts] == [1, 1]
     assert [part.nodes["a"] for part in report.parts] == [1, 5]
     assert [part.edges["a:s:b"] for part in report.parts] == [2, 1]
 
 
-def test_what_no_assignment_avoids_is_warned_about(tmp_path: Path) -> None:
-    flat = few({"a:r:a": ([0, 1, 2], [4, 4, 4]), "a:s:b": ([0, 0], [0, 1])}, a=8, b=2)
-    given = assigned(tmp_path / "given", 2, a=[0, 1] * 4, b=[0, 1])
-    report = export.dgl(flat, tmp_path / "out", parts=2, assign=given)
-    check(read_by_hand(report.config), flat)
+def test_unavoidable_parts_without_edges_give_a_warning(tmp_path: Path) -> None:
+    flat = small_graph({"a:r:a": ([0, 1, 2], [4, 4, 4]), "a:s:b": ([0, 0], [0, 1])}, a=8, b=2)
+    assignment = write_assignment(tmp_path / "given", 2, a=[0, 1] * 4, b=[0, 1])
+    report = export.dgl(flat, tmp_path / "out", parts=2, assign=assignment)
+    assert_partition(read_partition(report.config), flat)
     assert any("own no edge of type a:r:a" in warning for warning in report.warnings)
     assert not any("moved" in warning for warning in report.warnings)
 
 
-def test_every_part_owns_some_edge_where_features_ask_for_none(tmp_path: Path) -> None:
-    flat = few({"b:t:a": ([0, 0, 1], [0, 1, 2])}, a=6, b=2)
-    given = assigned(tmp_path / "given", 2, a=[0, 0, 0, 1, 1, 1], b=[0, 1])
-    report = export.dgl(flat, tmp_path / "out", parts=2, assign=given)
-    check(read_by_hand(report.config), flat)
+def test_every_part_owns_an_edge_even_without_edge_features(tmp_path: Path) -> None:
+    flat = small_graph({"b:t:a": ([0, 0, 1], [0, 1, 2])}, a=6, b=2)
+    assignment = write_assignment(tmp_path / "given", 2, a=[0, 0, 0, 1, 1, 1], b=[0, 1])
+    report = export.dgl(flat, tmp_path / "out", parts=2, assign=assignment)
+    assert_partition(read_partition(report.config), flat)
     assert [sum(part.edges.values()) for part in report.parts] == [2, 1]
     assert any(warning.startswith("edges: part(s) 1 owned none") for warning in report.warnings)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_after_the_repair_every_part_has_all_that_it_needs_or_it_is_said(tmp_path: Path, seed: int) -> None:
+def test_repair_leaves_no_part_without_a_required_type(tmp_path: Path, seed: int) -> None:
     generator = np.random.default_rng(seed)
     ends = {kind: tuple(generator.integers(0, n, m).tolist() for n in sizes) for kind, sizes, m in (("a:r:a", (30, 12), 40), ("a:s:b", (30, 9), 20))}
-    flat = few(ends, a=30, b=9)  # type: ignore[arg-type]  # pairs of lists
-    given = assigned(tmp_path / "given", 4, a=[0] * 12 + generator.integers(0, 4, 18).tolist(), b=[3] * 9)
-    report = export.dgl(flat, tmp_path / "out", parts=4, assign=given)
-    check(read_by_hand(report.config), flat)
+    flat = small_graph(ends, a=30, b=9)  # type: ignore[arg-type]  # pairs of lists
+    assignment = write_assignment(tmp_path / "given", 4, a=[0] * 12 + generator.integers(0, 4, 18).tolist(), b=[3] * 9)
+    report = export.dgl(flat, tmp_path / "out", parts=4, assign=assignment)
+    assert_partition(read_partition(report.config), flat)
     # There are at least so many nodes with edges into them as parts, of either type: an assignment exists, and is found.
     assert all(len(set(dst)) >= 4 for _, dst in ends.values())
     assert all(count > 0 for part in report.parts for count in (part.nodes["a"], part.nodes["b"], part.edges["a:r:a"], part.edges["a:s:b"]))

@@ -18,33 +18,33 @@ from tests.kit.waiting import HANG_S
 from asterism import export
 
 
-def shown(*words: object, columns: int = 80) -> str:
+def terminal_output(*arguments: object, columns: int = 80) -> str:
     """What a terminal of so many columns gets of the command, whose output is elsewhere."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    program = [sys.executable, "-c", "from asterism.cli import main; main()", *map(str, words)]
+    program = [sys.executable, "-c", "from asterism.cli import main; main()", *map(str, arguments)]
     command = ["env", "-u", "COLUMNS", "TERM=xterm", "NO_COLOR=1", *program]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave) as process:
         os.close(slave)
-        seen = b""
+        output = b""
         try:
             while piece := os.read(master, 1 << 16):
-                seen += piece
+                output += piece
         except OSError:  # the other end is closed
             pass
-        assert process.wait(HANG_S) == 0, seen[-2000:]
+        assert process.wait(HANG_S) == 0, output[-2000:]
     os.close(master)
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.decode())
 
 
-def test_bars_of_exports_show_rows_a_second_and_the_time_that_is_left_in_eighty_columns(tmp_path: Path) -> None:
+def test_progress_bars_show_rows_per_second_and_time_left(tmp_path: Path) -> None:
     export.dgl(LargeGraph(nodes=60_000, edges=4_000_000, sparse=False), tmp_path / "dgl", parts=16, workers=1)
-    seen = shown("export", "pyg", tmp_path / "dgl", tmp_path / "pyg")
-    told = re.findall(r"pyg parts \S+ +([\d,]+)/4,000,000 +([\d,]+) rows/s +([\d,]+) s left", seen)
-    assert len(told) > 2, seen[-2000:]
-    rows = [int(each[0].replace(",", "")) for each in told]
+    output = terminal_output("export", "pyg", tmp_path / "dgl", tmp_path / "pyg")
+    bars = re.findall(r"pyg parts \S+ +([\d,]+)/4,000,000 +([\d,]+) rows/s +([\d,]+) s left", output)
+    assert len(bars) > 2, output[-2000:]
+    rows = [int(bar[0].replace(",", "")) for bar in bars]
     assert rows == sorted(rows)
-    assert re.search(r"4,000,000/4,000,000 +[\d,]+ rows/s", seen), seen[-2000:]
-    seen = shown("export", "verify", tmp_path / "dgl")
-    assert re.search(r"verify bytes \S+ +[\d,]+/[\d,]+ +[\d,]+ bytes/s", seen), seen[-2000:]
-    assert "…" not in seen
+    assert re.search(r"4,000,000/4,000,000 +[\d,]+ rows/s", output), output[-2000:]
+    output = terminal_output("export", "verify", tmp_path / "dgl")
+    assert re.search(r"verify bytes \S+ +[\d,]+/[\d,]+ +[\d,]+ bytes/s", output), output[-2000:]
+    assert "…" not in output

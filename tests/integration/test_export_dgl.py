@@ -12,7 +12,7 @@ import pytest
 from tests.kit import dgl_env
 from tests.kit.communities import communities
 from tests.kit.flat_graph import FlatEdges, FlatGraph, FlatNodes, generate, publish
-from tests.kit.partitions import check, read_dump, write_input
+from tests.kit.partitions import assert_partition, read_dump, write_input
 
 import asterism
 from asterism import Client, export
@@ -47,7 +47,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         yield client
 
 
-def mixed(*, sparse: bool) -> FlatGraph:
+def hetero_graph(*, sparse: bool) -> FlatGraph:
     return generate(SCHEMA, nodes=NODES, edges=EDGES, seed=11, sparse=sparse, space="sparse" if sparse else "dense")
 
 
@@ -75,16 +75,16 @@ def load_in_dgl(python: Path, config: Path, folder: Path) -> Path:
 def test_dgl_loads_every_node_edge_and_feature_of_every_part(
     tmp_path: Path, dgl_python: Path, sparse: bool, assign: str, parts: int, hops: int, formats: tuple[str, ...]
 ) -> None:
-    graph = mixed(sparse=sparse)
+    graph = hetero_graph(sparse=sparse)
     report = export.dgl(graph, tmp_path / "out", parts=parts, assign=assign, seed=1, halo_hops=hops, formats=formats)
-    check(read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), graph, hops=hops)
+    assert_partition(read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), graph, hops=hops)
 
 
 def test_dgl_loads_a_graph_without_types(tmp_path: Path, dgl_python: Path) -> None:
     graph = users()
     report = export.dgl(graph, tmp_path / "out", parts=3, homogeneous=True)
     written = read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path))
-    check(written, graph, names={"_N": "user", "_N:_E:_N": "user:knows:user"})
+    assert_partition(written, graph, names={"_N": "user", "_N:_E:_N": "user:knows:user"})
 
 
 def test_dgl_loads_features_of_every_dtype_of_nodes_and_of_edges(tmp_path: Path, dgl_python: Path) -> None:
@@ -93,41 +93,41 @@ def test_dgl_loads_features_of_every_dtype_of_nodes_and_of_edges(tmp_path: Path,
     graph = generate(schema, nodes={"user": 60}, edges={"user:knows:user": 300}, seed=12, space="users")
     report = export.dgl(graph, tmp_path / "out", parts=3, assign="ldg")
     written = read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path))
-    as_written = {"bool": "uint8", "uint16": "int32", "uint32": "int64", "uint64": "int64"}
-    wanted = {f"f_{dtype}": as_written.get(dtype, dtype) for dtype in DTYPES}
+    written_dtypes = {"bool": "uint8", "uint16": "int32", "uint32": "int64", "uint64": "int64"}
+    expected_dtypes = {f"f_{dtype}": written_dtypes.get(dtype, dtype) for dtype in DTYPES}
     for frame in ("nfeat", "efeat"):
         for part in written.parts:
-            assert {name.split("|")[2]: values.dtype.name for name, values in part.items() if name.startswith(frame)} == wanted
+            assert {name.split("|")[2]: values.dtype.name for name, values in part.items() if name.startswith(frame)} == expected_dtypes
     widened = {
-        kind: dataclasses.replace(held, features={n: v.astype(wanted[n]) for n, v in held.features.items()}) for kind, held in graph.nodes.items()
+        kind: dataclasses.replace(rows, features={n: v.astype(expected_dtypes[n]) for n, v in rows.features.items()}) for kind, rows in graph.nodes.items()
     }
     edges = {
-        kind: dataclasses.replace(held, features={n: v.astype(wanted[n]) for n, v in held.features.items()}) for kind, held in graph.edges.items()
+        kind: dataclasses.replace(rows, features={n: v.astype(expected_dtypes[n]) for n, v in rows.features.items()}) for kind, rows in graph.edges.items()
     }
-    check(written, dataclasses.replace(graph, nodes=widened, edges=edges))
+    assert_partition(written, dataclasses.replace(graph, nodes=widened, edges=edges))
 
 
-def test_dgl_loads_what_a_service_published(tmp_path: Path, dgl_python: Path, client: Client) -> None:
-    graph, flat = publish(client, mixed(sparse=True))
+def test_dgl_loads_a_graph_published_by_a_service(tmp_path: Path, dgl_python: Path, client: Client) -> None:
+    graph, flat = publish(client, hetero_graph(sparse=True))
     report = export.dgl(graph, tmp_path / "out", parts=3, assign="metis", seed=1)
     assert report.version == client.versions("sparse")[-1].version
-    check(read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), flat)
+    assert_partition(read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), flat)
 
 
-def test_dgl_loads_what_is_left_after_deletions(tmp_path: Path, dgl_python: Path, client: Client) -> None:
+def test_dgl_loads_a_graph_after_deletions(tmp_path: Path, dgl_python: Path, client: Client) -> None:
     graph, flat = publish(client, dataclasses.replace(users(), space="thinned"))
-    gone = np.arange(0, 500, 7)
-    graph.delete_nodes(gone, "user")
+    deleted = np.arange(0, 500, 7)
+    graph.delete_nodes(deleted, "user")
     graph.build()
     report = export.dgl(graph, tmp_path / "out", parts=2)
-    check(read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), flat.without("user", gone))
+    assert_partition(read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), flat.without_nodes("user", deleted))
 
 
 @pytest.mark.parametrize(("parts", "assign"), [(2, "random"), (4, "metis")])
-def test_dgls_servers_serve_and_sample_what_a_service_published(
+def test_dgl_servers_serve_and_sample_a_published_graph(
     tmp_path: Path, shared: Path, dgl_python: Path, client: Client, parts: int, assign: str
 ) -> None:
-    graph, flat = publish(client, dataclasses.replace(mixed(sparse=False), space=f"served{parts}"))
+    graph, flat = publish(client, dataclasses.replace(hetero_graph(sparse=False), space=f"served{parts}"))
     report = export.dgl(graph, tmp_path / "out", parts=parts, assign=assign, seed=2)
     assert report.warnings == ()
     write_input(flat, tmp_path / "input.npz")
@@ -147,7 +147,7 @@ def test_dgls_server_of_one_part_serves_a_graph_without_types(tmp_path: Path, sh
 
 def test_metis_cuts_no_more_edges_than_in_dgl(tmp_path: Path, dgl_python: Path) -> None:
     schema, nodes = Schema.from_dict({"nodes": {"user": {}}, "edges": {"user:knows:user": {}}}), 10_000
-    found, folders = [], [tmp_path / f"{seed}" for seed in range(5)]
+    ours, folders = [], [tmp_path / f"{seed}" for seed in range(5)]
     for seed, folder in enumerate(folders):
         folder.mkdir()
         src, dst = communities(nodes, 100_000, seed=seed)
@@ -158,16 +158,16 @@ def test_metis_cuts_no_more_edges_than_in_dgl(tmp_path: Path, dgl_python: Path) 
             nodes={"user": FlatNodes(ids=np.arange(nodes), weights=np.ones(nodes, np.float32))},
             edges={"user:knows:user": FlatEdges(src=src, dst=dst, eids=np.arange(len(src)), weights=np.ones(len(src), np.float32))},
         )
-        found.append(export.dgl(graph, folder / "out", parts=4, assign="metis").edge_cut)
+        ours.append(export.dgl(graph, folder / "out", parts=4, assign="metis").edge_cut)
     theirs = json.loads(dgl_env.run(dgl_python, dgl_env.SCRIPTS / "metis_cut.py", 4, *folders, home=tmp_path).splitlines()[-1])
-    assert np.mean(found) <= 1.02 * np.mean(theirs)
-    assert min(found) > 0
+    assert np.mean(ours) <= 1.02 * np.mean(theirs)
+    assert min(ours) > 0
 
 
 def test_dgls_servers_serve_parts_that_trainers_share(tmp_path: Path, shared: Path, dgl_python: Path) -> None:
-    flat = dataclasses.replace(mixed(sparse=False), space="shared")
+    flat = dataclasses.replace(hetero_graph(sparse=False), space="shared")
     report = export.dgl(flat, tmp_path / "out", parts=2, assign="fennel", num_trainers_per_machine=2, passes=2)
-    check(read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), flat, trainers=2)
+    assert_partition(read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), flat, trainers=2)
     write_input(flat, tmp_path / "input.npz")
     script = shared / "dgl/check_distributed.py"
     out = dgl_env.run(dgl_python, script, report.config, tmp_path / "input.npz", "--weight", "weight", home=tmp_path)

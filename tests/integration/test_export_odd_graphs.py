@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.kit.flat_graph import FlatGraph, generate
-from tests.kit.partitions import check, read_by_hand
+from tests.kit.partitions import assert_partition, read_partition
 
 from asterism import export
 from asterism_proto.schema import Schema
@@ -30,23 +30,23 @@ COUNTS = {
 
 def graph(kind: str) -> FlatGraph:
     (a, b), (r, s, t) = COUNTS[kind]
-    made = generate(SCHEMA, nodes={"a": a, "b": b}, edges={"a:r:a": r, "a:s:b": s, "b:t:a": t}, seed=1)
+    flat = generate(SCHEMA, nodes={"a": a, "b": b}, edges={"a:r:a": r, "a:s:b": s, "b:t:a": t}, seed=1)
     if kind == "loops":
-        made.edges["a:r:a"].src[:] = made.edges["a:r:a"].dst
-    return made
+        flat.edges["a:r:a"].src[:] = flat.edges["a:r:a"].dst
+    return flat
 
 
 @pytest.mark.parametrize("kind", COUNTS)
 @pytest.mark.parametrize("method", ["random", "metis", "fennel"])
-def test_odd_graphs_are_whole_in_every_layout(tmp_path: Path, kind: str, method: str) -> None:
+def test_odd_graphs_are_complete_in_every_layout(tmp_path: Path, kind: str, method: str) -> None:
     flat = graph(kind)
     report = export.dgl(flat, tmp_path / "out", parts=7, assign=method, balance_edges=True, halo_hops=2, formats=("coo", "csr", "csc"))
-    check(read_by_hand(report.config), flat, hops=2)
+    assert_partition(read_partition(report.config), flat, hops=2)
     assert export.verify(tmp_path / "out").problems == ()
     export.dispatch(tmp_path / "out", f"{tmp_path}/at/{{part}}")
     assert export.verify(f"{tmp_path}/at/{{part}}").problems == ()
-    made = export.pyg(tmp_path / "out", tmp_path / "pyg")
-    assert (made.nodes, made.edges) == (report.nodes, report.edges)
-    alone = export.dgl(flat, tmp_path / "one", parts=1, assign=method)
-    check(read_by_hand(alone.config), flat)
-    assert alone.edge_cut == 0
+    pyg_report = export.pyg(tmp_path / "out", tmp_path / "pyg")
+    assert (pyg_report.nodes, pyg_report.edges) == (report.nodes, report.edges)
+    single = export.dgl(flat, tmp_path / "one", parts=1, assign=method)
+    assert_partition(read_partition(single.config), flat)
+    assert single.edge_cut == 0

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit.flat_graph import VERSION, FlatEdges, FlatGraph, FlatNodes, generate
-from tests.kit.partitions import check, read_by_hand
+from tests.kit.partitions import assert_partition, read_partition
 
 from asterism import export
 from asterism.export.dgl_files import read_tensors
@@ -42,7 +42,7 @@ USERS = Schema.from_dict(
 )
 
 
-def mixed(*, sparse: bool = False, seed: int = 1) -> FlatGraph:
+def hetero_graph(*, sparse: bool = False, seed: int = 1) -> FlatGraph:
     return generate(SCHEMA, nodes=NODES, edges=EDGES, seed=seed, sparse=sparse)
 
 
@@ -55,9 +55,9 @@ def users(n: int = 50, m: int = 200) -> FlatGraph:
 @pytest.mark.parametrize("parts", [1, 2, 4])
 @pytest.mark.parametrize("hops", [1, 2, 3])
 def test_every_node_edge_and_feature_is_in_its_part_once(tmp_path: Path, sparse: bool, assign: str, parts: int, hops: int) -> None:
-    graph = mixed(sparse=sparse)
+    graph = hetero_graph(sparse=sparse)
     report = export.dgl(graph, tmp_path / "out", parts=parts, assign=assign, seed=3, halo_hops=hops)
-    check(read_by_hand(report.config), graph, hops=hops)
+    assert_partition(read_partition(report.config), graph, hops=hops)
     assert (report.nodes, report.edges, report.version) == (sum(NODES.values()), sum(EDGES.values()), VERSION)
     assert report.warnings == ()
 
@@ -68,35 +68,35 @@ def test_a_graph_of_one_node_type_and_one_edge_type(tmp_path: Path, parts: int, 
     graph = users()
     report = export.dgl(graph, tmp_path / "out", parts=parts, homogeneous=homogeneous, weight="w")
     names = {"_N": "user", "_N:_E:_N": "user:knows:user"} if homogeneous else {}
-    written = read_by_hand(report.config)
+    written = read_partition(report.config)
     assert list(written.config["ntypes"]) == (["_N"] if homogeneous else ["user"])
-    check(written, graph, weight="w", names=names)
+    assert_partition(written, graph, weight="w", names=names)
 
 
-def test_nodes_keep_the_order_of_their_ids_and_edges_come_by_destination(tmp_path: Path) -> None:
-    graph = mixed(sparse=True)
-    written = read_by_hand(export.dgl(graph, tmp_path / "out", parts=3).config)
+def test_nodes_are_ordered_by_id_and_edges_by_destination(tmp_path: Path) -> None:
+    graph = hetero_graph(sparse=True)
+    written = read_partition(export.dgl(graph, tmp_path / "out", parts=3).config)
     for part, arrays in enumerate(written.parts):
         for ids in read_tensors(tmp_path / f"out/part{part}/orig_nids.dgl").values():
             assert (np.diff(ids) > 0).all()
-        own = arrays["edata/inner_edge"] == 1
-        key = arrays["edata/_TYPE"][own].astype(np.int64) << 32 | arrays["dst"][own]
+        is_own = arrays["edata/inner_edge"] == 1
+        key = arrays["edata/_TYPE"][is_own].astype(np.int64) << 32 | arrays["dst"][is_own]
         assert (np.diff(key) >= 0).all()
 
 
-def test_the_whole_list_of_original_ids_is_beside_the_parts(tmp_path: Path) -> None:
-    written = read_by_hand(export.dgl(mixed(sparse=True), tmp_path / "out", parts=3).config)
+def test_all_original_ids_are_listed_next_to_the_parts(tmp_path: Path) -> None:
+    written = read_partition(export.dgl(hetero_graph(sparse=True), tmp_path / "out", parts=3).config)
     for folder, letter in (("node_ids", "n"), ("edge_ids", "e")):
-        for kind, ids in written.original(letter).items():
+        for kind, ids in written.original_ids(letter).items():
             np.testing.assert_array_equal(np.load(tmp_path / f"out/{folder}/{kind}.npy", mmap_mode="r"), ids)
 
 
 def test_csr_and_csc_hold_the_same_edges_as_coo(tmp_path: Path) -> None:
-    graph = mixed()
+    graph = hetero_graph()
     export.dgl(graph, tmp_path / "out", parts=2, formats=("coo", "csr", "csc"))
     for part in range(2):
-        (found,) = read_graphs(tmp_path / f"out/part{part}/graph.dgl").graphs
-        (relation,) = found.relations
+        (written_graph,) = read_graphs(tmp_path / f"out/part{part}/graph.dgl").graphs
+        (relation,) = written_graph.relations
         assert relation.coo is not None
         assert relation.csr is not None
         assert relation.csc is not None
@@ -108,17 +108,17 @@ def test_csr_and_csc_hold_the_same_edges_as_coo(tmp_path: Path) -> None:
             np.testing.assert_array_equal(np.sort(eid), np.arange(len(src)))
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path: Path) -> None:
+def test_bytes_are_equal_for_equal_seeds_only(tmp_path: Path) -> None:
     def digests(name: str, seed: int) -> dict[str, Any]:
-        export.dgl(mixed(), tmp_path / name, parts=3, seed=seed)
+        export.dgl(hetero_graph(), tmp_path / name, parts=3, seed=seed)
         return dict(json.loads((tmp_path / name / "manifest.json").read_text())["files"])
 
     assert digests("a", 1) == digests("b", 1)
     assert digests("c", 2) != digests("a2", 1)
 
 
-def test_the_manifest_vouches_for_every_file(tmp_path: Path) -> None:
-    report = export.dgl(mixed(), tmp_path / "out", parts=2, seed=9, graph_name="g")
+def test_manifest_has_size_and_digest_of_every_file(tmp_path: Path) -> None:
+    report = export.dgl(hetero_graph(), tmp_path / "out", parts=2, seed=9, graph_name="g")
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     files = {str(p.relative_to(tmp_path / "out")): p for p in (tmp_path / "out").rglob("*") if p.is_file() and p.name != "manifest.json"}
     assert set(manifest["files"]) == set(files)
@@ -131,50 +131,50 @@ def test_the_manifest_vouches_for_every_file(tmp_path: Path) -> None:
 
 
 def test_the_edge_cut_is_the_edges_between_parts(tmp_path: Path) -> None:
-    report = export.dgl(mixed(), tmp_path / "out", parts=4)
-    written = read_by_hand(report.config)
-    across = sum(
+    report = export.dgl(hetero_graph(), tmp_path / "out", parts=4)
+    written = read_partition(report.config)
+    cut_edges = sum(
         int((arrays["ndata/part_id"][arrays["src"]] != part)[arrays["edata/inner_edge"] == 1].sum()) for part, arrays in enumerate(written.parts)
     )
-    assert report.edge_cut == across == sum(part.outer_edges for part in report.parts)
+    assert report.edge_cut == cut_edges == sum(part.outer_edges for part in report.parts)
 
 
-def test_a_folder_says_where_nodes_go(tmp_path: Path) -> None:
-    graph, generator = mixed(sparse=True), np.random.default_rng(5)
-    given = {name: generator.integers(0, 3, n) for name, n in NODES.items()}
+def test_assignment_folder_decides_node_parts(tmp_path: Path) -> None:
+    graph, generator = hetero_graph(sparse=True), np.random.default_rng(5)
+    owners_by_type = {name: generator.integers(0, 3, n) for name, n in NODES.items()}
     (tmp_path / "parts").mkdir()
-    for name, owners in given.items():
+    for name, owners in owners_by_type.items():
         np.savetxt(tmp_path / f"parts/{name}.txt", owners, fmt="%d")
     (tmp_path / "parts/partition_meta.json").write_text('{"version": "1.0.0", "num_parts": 3, "algo_name": "metis"}')
-    written = read_by_hand(export.dgl(graph, tmp_path / "out", parts=3, assign=tmp_path / "parts").config)
-    check(written, graph)
+    written = read_partition(export.dgl(graph, tmp_path / "out", parts=3, assign=tmp_path / "parts").config)
+    assert_partition(written, graph)
     assert written.config["part_method"] == "metis"
     for part in range(3):
         for name, ids in read_tensors(tmp_path / f"out/part{part}/orig_nids.dgl").items():
-            np.testing.assert_array_equal(ids, np.sort(graph.nodes[name].ids)[given[name] == part])
+            np.testing.assert_array_equal(ids, np.sort(graph.nodes[name].ids)[owners_by_type[name] == part])
 
 
 def test_batches_of_any_size_make_the_same_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    export.dgl(mixed(), tmp_path / "large", parts=3)
+    export.dgl(hetero_graph(), tmp_path / "large", parts=3)
     monkeypatch.setattr("asterism.export.plan._BATCH_ROWS", 7)
     monkeypatch.setattr("asterism.export.spool.PIECE_BYTES", 64)
     monkeypatch.setattr("asterism.export.parts._STEP", 5)
-    export.dgl(mixed(), tmp_path / "small", parts=3)
+    export.dgl(hetero_graph(), tmp_path / "small", parts=3)
     assert (tmp_path / "large/manifest.json").read_bytes() == (tmp_path / "small/manifest.json").read_bytes()
 
 
 def test_progress_reaches_the_end_of_every_phase(tmp_path: Path) -> None:
-    seen: dict[str, tuple[int, int | None]] = {}
-    export.dgl(mixed(), tmp_path / "out", parts=2, assign="metis", progress=lambda phase, done, total: seen.update({phase: (done, total)}))
-    assert [phase.split(",")[0] for phase in seen] == ["node ids", "edges to assign by", "METIS", "node features", "edges", "edge features", "graphs"]
-    assert all(total in (None, done) for done, total in seen.values())
-    assert seen["edges"][0] == sum(EDGES.values())
+    progress: dict[str, tuple[int, int | None]] = {}
+    export.dgl(hetero_graph(), tmp_path / "out", parts=2, assign="metis", progress=lambda phase, done, total: progress.update({phase: (done, total)}))
+    assert [phase.split(",")[0] for phase in progress] == ["node ids", "edges to assign by", "METIS", "node features", "edges", "edge features", "graphs"]
+    assert all(total in (None, done) for done, total in progress.values())
+    assert progress["edges"][0] == sum(EDGES.values())
 
 
 # -- warnings ------------------------------------------------------------------------------------------------------------
 
 
-def few(nodes: int, edges: int) -> FlatGraph:
+def star_graph(nodes: int, edges: int) -> FlatGraph:
     """All edges into the first node."""
     return FlatGraph(
         schema=USERS,
@@ -191,33 +191,33 @@ def few(nodes: int, edges: int) -> FlatGraph:
     )
 
 
-def test_no_part_is_left_without_a_node_while_there_are_enough(
+def test_every_part_gets_a_node_while_there_are_enough(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whatever configured logging in this process before may have silenced the loggers that it did not know.
     monkeypatch.setattr(logging.getLogger("asterism.export"), "disabled", False)
     with caplog.at_level(logging.WARNING, "asterism.export"):
-        report = export.dgl(few(9, 5), tmp_path / "out", parts=8)
+        report = export.dgl(star_graph(9, 5), tmp_path / "out", parts=8)
     assert all(part.nodes["user"] >= 1 for part in report.parts)
     assert any("moved" in warning for warning in report.warnings)
     assert {record.getMessage() for record in caplog.records} == set(report.warnings)
 
 
 def test_parts_without_nodes_or_edges_are_warned_about(tmp_path: Path) -> None:
-    graph = few(2, 3)
+    graph = star_graph(2, 3)
     report = export.dgl(graph, tmp_path / "out", parts=4)
-    check(read_by_hand(report.config), graph)
-    said = "\n".join(report.warnings)
-    assert "2 nodes can not give each of 4 parts one" in said
-    assert said.count("has no node of type user") == 2
-    assert "own no edge of type user:knows:user" in said
-    assert said.count("owns no edge:") == 3
+    assert_partition(read_partition(report.config), graph)
+    warnings = "\n".join(report.warnings)
+    assert "2 nodes can not give each of 4 parts one" in warnings
+    assert warnings.count("has no node of type user") == 2
+    assert "own no edge of type user:knows:user" in warnings
+    assert warnings.count("owns no edge:") == 3
 
 
-def test_a_type_of_which_there_is_nothing_is_written_empty_and_warned_about(tmp_path: Path) -> None:
+def test_empty_type_is_written_and_gives_a_warning(tmp_path: Path) -> None:
     graph = generate(SCHEMA, nodes=NODES | {"inst": 0}, edges=EDGES | {"author:affiliated:inst": 0}, seed=1)
     report = export.dgl(graph, tmp_path / "out", parts=2)
-    check(read_by_hand(report.config), graph)
+    assert_partition(read_partition(report.config), graph)
     assert report.warnings == ("node type inst has no nodes", "edge type author:affiliated:inst has no edges")
 
 
@@ -240,9 +240,9 @@ def test_a_type_of_which_there_is_nothing_is_written_empty_and_warned_about(tmp_
         ({"parts": 2, "weight": "y"}, "'y'"),
     ],
 )
-def test_an_option_that_does_not_fit_is_refused_and_leaves_nothing(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+def test_invalid_option_is_refused_and_leaves_no_files(tmp_path: Path, options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidRequest, match=words):
-        export.dgl(mixed(), tmp_path / "out", **options)
+        export.dgl(hetero_graph(), tmp_path / "out", **options)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -252,7 +252,7 @@ def test_a_graph_without_nodes_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_version_that_is_not_there_is_not_found(tmp_path: Path) -> None:
+def test_missing_version_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="version 3"):
         export.dgl(users(), tmp_path / "out", parts=2, version=3)
 
@@ -270,13 +270,13 @@ def test_a_folder_that_is_not_empty_is_replaced_only_on_request(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
+def test_empty_folder_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     export.dgl(users(), tmp_path / "out", parts=2)
     assert (tmp_path / "out/users.json").exists()
 
 
-class Torn(FlatGraph):
+class BrokenEdgesGraph(FlatGraph):
     """Its edges break off."""
 
     def scan_edges(self, *arguments: Any, **options: Any) -> Iterator[Any]:
@@ -284,18 +284,18 @@ class Torn(FlatGraph):
         raise ConnectionError("gone")
 
 
-def test_an_export_that_fails_leaves_nothing_and_what_was_there_before(tmp_path: Path) -> None:
+def test_failed_export_keeps_the_previous_one(tmp_path: Path) -> None:
     out, graph = tmp_path / "out", users()
     export.dgl(graph, out, parts=2)
     before = (out / "manifest.json").read_bytes()
     with pytest.raises(ConnectionError):
-        export.dgl(Torn(schema=graph.schema, nodes=graph.nodes, edges=graph.edges), out, parts=3, overwrite=True)
+        export.dgl(BrokenEdgesGraph(schema=graph.schema, nodes=graph.nodes, edges=graph.edges), out, parts=3, overwrite=True)
     assert (out / "manifest.json").read_bytes() == before
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_an_edge_to_a_node_that_the_version_lacks_is_corrupt(tmp_path: Path) -> None:
-    graph = few(5, 4)
+def test_edge_to_a_missing_node_is_corrupt(tmp_path: Path) -> None:
+    graph = star_graph(5, 4)
     graph.edges["user:knows:user"].dst[2] = 77
     with pytest.raises(Corrupt, match="77"):
         export.dgl(graph, tmp_path / "out", parts=2)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.integration.test_export_chunks import mixed
+from tests.integration.test_export_chunks import hetero_graph
 from tests.integration.test_export_verify import USERS
 from tests.kit.flat_graph import FlatGraph, generate
 from tests.kit.waiting import HANG_S
@@ -20,55 +20,55 @@ pytestmark = pytest.mark.pyg
 LOADER = Path(__file__).parents[1] / "kit/pyg/load_partitions.py"
 
 
-def loaded(python: Path, folder: Path, into: Path) -> list[dict[str, Any]]:
-    into.mkdir()
-    command = [str(python), str(LOADER), str(folder), str(into)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return [dict(np.load(into / f"part{part}.npz")) for part in range(len(list(into.iterdir())))]
+def load_in_pyg(python: Path, folder: Path, output: Path) -> list[dict[str, Any]]:
+    output.mkdir()
+    command = [str(python), str(LOADER), str(folder), str(output)]
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert completed.returncode == 0, completed.stderr[-3000:]
+    return [dict(np.load(output / f"part{part}.npz")) for part in range(len(list(output.iterdir())))]
 
 
-def check(parts: list[dict[str, Any]], out: Path, flat: FlatGraph, ntype: str, etype: str, names: tuple[str, str]) -> None:
+def assert_partitions_match(parts: list[dict[str, Any]], out: Path, flat: FlatGraph, ntype: str, etype: str, names: tuple[str, str]) -> None:
     """One edge type and the type of its destinations, as PyG sees them, against the flat graph."""
     node, edge = names
     src, _, dst = etype.split(":")
     nids = {name: np.load(out / f"node_ids/{name}.npy") for name in {src, dst, ntype}}
     eids = np.load(out / f"edge_ids/{etype}.npy")
-    held, order = flat.edges[etype], np.argsort(flat.edges[etype].eids)
+    stored, order = flat.edges[etype], np.argsort(flat.edges[etype].eids)
     owners, edge_owners = parts[0][f"node_map|{node}"], parts[0][f"edge_map|{edge}"]
     np.testing.assert_array_equal(np.sort(nids[ntype]), np.sort(flat.nodes[ntype].ids))
-    np.testing.assert_array_equal(np.sort(eids), np.sort(held.eids))
-    seen = 0
+    np.testing.assert_array_equal(np.sort(eids), np.sort(stored.eids))
+    edge_count = 0
     for number, part in enumerate(parts):
         first = part[f"edge_id|{edge}"].min()
-        mine = np.flatnonzero(edge_owners == number)
-        np.testing.assert_array_equal(part[f"edge_id|{edge}"], mine + first - mine[0])
-        rows = order[np.searchsorted(held.eids[order], eids[mine])]
-        np.testing.assert_array_equal(nids[src][part[f"row|{edge}"]], held.src[rows])
-        np.testing.assert_array_equal(nids[dst][part[f"col|{edge}"]], held.dst[rows])
+        own_edges = np.flatnonzero(edge_owners == number)
+        np.testing.assert_array_equal(part[f"edge_id|{edge}"], own_edges + first - own_edges[0])
+        rows = order[np.searchsorted(stored.eids[order], eids[own_edges])]
+        np.testing.assert_array_equal(nids[src][part[f"row|{edge}"]], stored.src[rows])
+        np.testing.assert_array_equal(nids[dst][part[f"col|{edge}"]], stored.dst[rows])
         assert (np.diff(part[f"col|{edge}"]) >= 0).all(), "not by destination"
         assert part[f"size|{edge}"].tolist() == [len(nids[src]), len(nids[dst])]
         assert (owners[part[f"col|{edge}"]] == number).all() if dst == ntype else True
-        wanted = {f"{edge}|{name}": values[rows] for name, values in held.features.items()}
-        kept = np.argsort(flat.nodes[ntype].ids)
-        at = kept[np.searchsorted(flat.nodes[ntype].ids[kept], nids[ntype][owners == number])]
-        wanted |= {f"{node}|{name}": values[at] for name, values in flat.nodes[ntype].features.items()}
-        for name, values in wanted.items():
-            found = part[f"feat|{name}"]
-            np.testing.assert_array_equal(found, values.astype(found.dtype))
-            assert found.dtype == {np.dtype(bool): np.dtype(np.uint8), np.dtype(np.uint16): np.dtype(np.int32)}.get(values.dtype, values.dtype)
-        seen += len(mine)
-    assert seen == len(held.eids)
+        expected = {f"{edge}|{name}": values[rows] for name, values in stored.features.items()}
+        node_order = np.argsort(flat.nodes[ntype].ids)
+        node_rows = node_order[np.searchsorted(flat.nodes[ntype].ids[node_order], nids[ntype][owners == number])]
+        expected |= {f"{node}|{name}": values[node_rows] for name, values in flat.nodes[ntype].features.items()}
+        for name, values in expected.items():
+            actual = part[f"feat|{name}"]
+            np.testing.assert_array_equal(actual, values.astype(actual.dtype))
+            assert actual.dtype == {np.dtype(bool): np.dtype(np.uint8), np.dtype(np.uint16): np.dtype(np.int32)}.get(values.dtype, values.dtype)
+        edge_count += len(own_edges)
+    assert edge_count == len(stored.eids)
 
 
 def test_pyg_loads_a_graph_of_several_types(tmp_path: Path, pyg_python: Path) -> None:
-    flat = mixed(sparse=True)
+    flat = hetero_graph(sparse=True)
     export.dgl(flat, tmp_path / "dgl", parts=3, assign="metis")
     report = export.pyg(tmp_path / "dgl", tmp_path / "pyg")
     assert (report.parts, report.nodes, report.edges) == (3, 420, 2200)
-    parts = loaded(pyg_python, tmp_path / "pyg", tmp_path / "loaded")
+    parts = load_in_pyg(pyg_python, tmp_path / "pyg", tmp_path / "loaded")
     for ntype, etype in (("paper", "paper:cites:paper"), ("author", "author:writes:paper"), ("paper", "author:writes:paper")):
-        check(parts, tmp_path / "pyg", flat, ntype, etype, (ntype, etype))
+        assert_partitions_match(parts, tmp_path / "pyg", flat, ntype, etype, (ntype, etype))
     weights = np.concatenate([part["feat|paper:cites:paper|weight"] for part in parts])
     np.testing.assert_array_equal(np.sort(weights), np.sort(flat.edges["paper:cites:paper"].weights))
     # Global ids of nodes count on over types, as PyG's own partitioner has them.
@@ -79,12 +79,12 @@ def test_pyg_loads_a_graph_without_types(tmp_path: Path, pyg_python: Path) -> No
     flat = generate(USERS, nodes={"user": 50}, edges={"user:knows:user": 200}, seed=2)
     export.dgl(flat, tmp_path / "dgl", parts=2)
     export.pyg(tmp_path / "dgl", tmp_path / "pyg")
-    parts = loaded(pyg_python, tmp_path / "pyg", tmp_path / "loaded")
+    parts = load_in_pyg(pyg_python, tmp_path / "pyg", tmp_path / "loaded")
     assert "feat|_N|x" in parts[0]
-    check(parts, tmp_path / "pyg", flat, "user", "user:knows:user", ("_N", "_E"))
+    assert_partitions_match(parts, tmp_path / "pyg", flat, "user", "user:knows:user", ("_N", "_E"))
 
 
-def test_the_layout_is_made_of_an_export_and_not_over_something(tmp_path: Path) -> None:
+def test_pyg_layout_needs_an_export_in_a_local_folder(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="no manifest"):
         export.pyg(tmp_path / "none", tmp_path / "pyg")
     with pytest.raises(InvalidRequest, match="a folder of this machine"):
@@ -92,6 +92,6 @@ def test_the_layout_is_made_of_an_export_and_not_over_something(tmp_path: Path) 
     flat = generate(USERS, nodes={"user": 50}, edges={"user:knows:user": 200}, seed=2)
     export.dgl(flat, tmp_path / "dgl", parts=2)
     first = export.pyg(tmp_path / "dgl", tmp_path / "pyg")
-    kept = (tmp_path / "pyg/manifest.json").read_bytes()
+    manifest = (tmp_path / "pyg/manifest.json").read_bytes()
     assert export.pyg(tmp_path / "dgl", tmp_path / "pyg", overwrite=True).files == first.files
-    assert (tmp_path / "pyg/manifest.json").read_bytes() == kept, "not the same bytes"
+    assert (tmp_path / "pyg/manifest.json").read_bytes() == manifest, "not the same bytes"

@@ -30,7 +30,7 @@ def manifest(out: Path) -> dict[str, Any]:
     return dict(json.loads((out / "manifest.json").read_text()))
 
 
-def cut(flat: FlatGraph, etype: str) -> FlatGraph:
+def failing_graph(flat: FlatGraph, etype: str) -> FlatGraph:
     """The graph, whose connection breaks when edges of that type are read with their features."""
 
     class Torn(FlatGraph):
@@ -53,20 +53,20 @@ class Unscannable(FlatGraph):
         raise AssertionError("what was read once is read again")
 
 
-def test_an_export_that_is_killed_at_any_boundary_goes_on_to_the_same_checksums(tmp_path: Path) -> None:
+def test_export_killed_at_any_step_resumes_to_same_checksums(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.kit.killed_export", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    told = json.loads(done.stdout)
-    assert told["moments"] > 60
-    assert told["killed"] == [told["lived"]]
-    assert told["leftovers"] == []
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert completed.returncode == 0, completed.stderr[-3000:]
+    outcome = json.loads(completed.stdout)
+    assert outcome["moments"] > 60
+    assert outcome["killed"] == [outcome["lived"]]
+    assert outcome["leftovers"] == []
 
 
-def test_what_was_done_is_not_done_again(tmp_path: Path) -> None:
+def test_resumed_export_does_not_repeat_finished_steps(tmp_path: Path) -> None:
     out, flat = tmp_path / "out", graph()
     with pytest.raises(Unavailable):
-        export.dgl(cut(flat, "user:knows:user"), out, parts=3, resume=True)
+        export.dgl(failing_graph(flat, "user:knows:user"), out, parts=3, resume=True)
     assert not out.exists()
     scanned: list[str] = []
 
@@ -86,19 +86,19 @@ def test_what_was_done_is_not_done_again(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"out", "whole"}
 
 
-def test_an_export_that_stands_is_given_back_when_it_is_asked_for_again(tmp_path: Path) -> None:
+def test_finished_export_is_returned_when_requested_again(tmp_path: Path) -> None:
     flat = graph()
     first = export.dgl(flat, tmp_path / "out", parts=2, resume=True)
-    again = export.dgl(Unscannable(schema=flat.schema, nodes=flat.nodes, edges=flat.edges), tmp_path / "out", parts=2, resume=True)
-    assert (again.parts, again.edge_cut, again.config) == (first.parts, first.edge_cut, first.config)
+    repeated = export.dgl(Unscannable(schema=flat.schema, nodes=flat.nodes, edges=flat.edges), tmp_path / "out", parts=2, resume=True)
+    assert (repeated.parts, repeated.edge_cut, repeated.config) == (first.parts, first.edge_cut, first.config)
     with pytest.raises(Conflict, match="overwrite"):
         export.dgl(flat, tmp_path / "out", parts=3, resume=True)
 
 
-def test_an_unfinished_export_is_gone_on_with_or_begun_anew_only_where_that_is_said(tmp_path: Path) -> None:
+def test_unfinished_export_needs_resume_or_overwrite(tmp_path: Path) -> None:
     out, flat = tmp_path / "out", graph()
     with pytest.raises(Unavailable):
-        export.dgl(cut(flat, "user:knows:user"), out, parts=3, resume=True)
+        export.dgl(failing_graph(flat, "user:knows:user"), out, parts=3, resume=True)
     with pytest.raises(Conflict, match="resume to go on"):
         export.dgl(flat, out, parts=3)
     with pytest.raises(Conflict, match="parts 3, not 2"):
@@ -110,22 +110,22 @@ def test_an_unfinished_export_is_gone_on_with_or_begun_anew_only_where_that_is_s
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_two_exports_to_one_place_do_not_write_at_the_same_time(tmp_path: Path) -> None:
+def test_concurrent_export_to_one_folder_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "out.partial"
     folder.mkdir()
-    held = os.open(folder, os.O_RDONLY)
-    fcntl.flock(held, fcntl.LOCK_EX)
+    lock_fd = os.open(folder, os.O_RDONLY)
+    fcntl.flock(lock_fd, fcntl.LOCK_EX)
     try:
         with pytest.raises(Conflict, match="under way in another process"):
             export.dgl(graph(), tmp_path / "out", parts=2, resume=True, overwrite=True)
     finally:
-        os.close(held)
+        os.close(lock_fd)
 
 
-def test_what_another_boot_of_the_machine_wrote_is_not_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_written_before_a_reboot_are_not_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, flat = tmp_path / "out", graph()
     with pytest.raises(Unavailable):
-        export.dgl(cut(flat, "user:knows:user"), out, parts=3, resume=True)
+        export.dgl(failing_graph(flat, "user:knows:user"), out, parts=3, resume=True)
     (tmp_path / "boot").write_text("another")
     for spool in (tmp_path / "out.partial/scratch").glob("edge-*"):
         spool.write_bytes(b"\0" * spool.stat().st_size)  # as a disk that lost what was not synced
@@ -139,9 +139,9 @@ def test_what_another_boot_of_the_machine_wrote_is_not_gone_on_with(tmp_path: Pa
 
 
 @pytest.mark.parametrize("options", [{"workers": 2}, {"memory_limit_mib": 64}, {"workers": 3, "memory_limit_mib": 64}], ids=str)
-def test_who_does_it_in_how_much_memory_does_not_change_a_byte(tmp_path: Path, options: dict[str, Any]) -> None:
-    for name, how in (("one", {"workers": 1}), ("other", options)):
-        export.dgl(graph(), tmp_path / name, parts=4, halo_hops=2, formats=("coo", "csc"), **how)
+def test_workers_and_memory_limit_do_not_change_bytes(tmp_path: Path, options: dict[str, Any]) -> None:
+    for name, execution in (("one", {"workers": 1}), ("other", options)):
+        export.dgl(graph(), tmp_path / name, parts=4, halo_hops=2, formats=("coo", "csc"), **execution)
     assert manifest(tmp_path / "one") == manifest(tmp_path / "other")
 
 
@@ -153,32 +153,32 @@ def scheduler() -> Iterator[str]:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_a_dask_cluster_does_it_to_the_same_bytes(tmp_path: Path, scheduler: str) -> None:
+def test_dask_cluster_writes_the_same_bytes(tmp_path: Path, scheduler: str) -> None:
     export.dgl(graph(), tmp_path / "here", parts=4)
     export.dgl(graph(), tmp_path / "there", parts=4, dask=scheduler)
     assert manifest(tmp_path / "here") == manifest(tmp_path / "there")
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_no_scheduler_is_an_error_that_says_so(tmp_path: Path) -> None:
+def test_missing_dask_scheduler_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1"):
         export.dgl(graph(), tmp_path / "out", parts=2, dask="tcp://127.0.0.1:1")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_worker_that_ends_fails_the_export_which_goes_on_when_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_death_fails_export_that_can_then_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from asterism.export import executors
 
-    asked = executors._Worker.ask
+    original = executors._WorkerProcess.run_task
     calls: list[int] = []
 
     def die(self: Any, scratch: Path, step: str, part: int) -> Any:
         calls.append(part)
         if len(calls) == 3:
             self._process.kill()
-        return asked(self, scratch, step, part)
+        return original(self, scratch, step, part)
 
-    monkeypatch.setattr(executors._Worker, "ask", die)
+    monkeypatch.setattr(executors._WorkerProcess, "run_task", die)
     with pytest.raises(Unavailable, match="ended with status -9"):
         export.dgl(graph(), tmp_path / "out", parts=4, workers=2, resume=True)
     monkeypatch.undo()
@@ -187,11 +187,11 @@ def test_a_worker_that_ends_fails_the_export_which_goes_on_when_asked_again(tmp_
     assert manifest(tmp_path / "out") == manifest(tmp_path / "whole")
 
 
-def test_a_task_says_where_the_scratch_folder_is_not_seen(tmp_path: Path) -> None:
-    from asterism.export.tasks import perform
+def test_task_reports_an_unreachable_scratch_folder(tmp_path: Path) -> None:
+    from asterism.export.tasks import run_task
 
     with pytest.raises(NotFound, match="does not see the scratch folder"):
-        perform(str(tmp_path / "elsewhere"), "part", 0)
+        run_task(str(tmp_path / "elsewhere"), "part", 0)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_task_says_where_the_scratch_folder_is_not_seen(tmp_path: Path) -> Non
     [({"memory_limit_mib": 63}, "at least 64"), ({"workers": 0}, "workers 0"), ({"workers": 2, "dask": "tcp://x:1"}, "one of them")],
     ids=str,
 )
-def test_words_about_the_work_that_do_not_fit_are_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+def test_invalid_execution_options_are_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidRequest, match=words):
         export.dgl(graph(), tmp_path / "out", parts=2, **options)
     assert list(tmp_path.iterdir()) == []

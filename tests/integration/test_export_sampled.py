@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.kit.flat_graph import FlatGraph, generate, publish
-from tests.kit.partitions import check, read_by_hand
+from tests.kit.partitions import assert_partition, read_partition
 
 import asterism
 from asterism import Graph, export
@@ -32,7 +32,7 @@ SCHEMA = Schema.from_dict(
         },
     }
 )
-Chosen = Mapping[str, NDArray[np.int64]]
+IdsByType = Mapping[str, NDArray[np.int64]]
 
 
 @pytest.fixture(scope="module")
@@ -43,80 +43,80 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Graph,
         yield publish(client, flat)
 
 
-def among(flat: FlatGraph, chosen: Chosen) -> FlatGraph:
+def induced_subgraph(flat: FlatGraph, node_ids: IdsByType) -> FlatGraph:
     """The flat graph less every node that is not chosen, and less the edges at those."""
-    for name, ids in chosen.items():
-        flat = flat.without(name, np.setdiff1d(flat.nodes[name].ids, ids))
+    for name, ids in node_ids.items():
+        flat = flat.without_nodes(name, np.setdiff1d(flat.nodes[name].ids, ids))
     return flat
 
 
-def content(out: Path) -> dict[str, Any]:
+def read_manifest(out: Path) -> dict[str, Any]:
     return dict(json.loads((out / "manifest.json").read_text()))
 
 
-def sources(flat: FlatGraph, etype: str, dst: NDArray[np.int64]) -> NDArray[np.int64]:
-    held = flat.edges[etype]
-    return np.unique(held.src[np.isin(held.dst, dst)])
+def source_nodes(flat: FlatGraph, etype: str, dst: NDArray[np.int64]) -> NDArray[np.int64]:
+    edges = flat.edges[etype]
+    return np.unique(edges.src[np.isin(edges.dst, dst)])
 
 
-def test_a_sample_is_the_drawn_nodes_what_they_reach_and_every_edge_among_them(published: tuple[Graph, FlatGraph], tmp_path: Path) -> None:
+def test_sample_has_reached_nodes_and_all_edges_between_them(published: tuple[Graph, FlatGraph], tmp_path: Path) -> None:
     graph, flat = published
     seeds = np.unique(graph.sample_nodes(40, "paper", replace=False, seed=5).nodes)
     assert len(seeds) == 40
-    near = np.union1d(seeds, sources(flat, "paper:cites:paper", seeds))
-    authors = sources(flat, "author:writes:paper", near)
-    chosen = {"paper": np.union1d(near, sources(flat, "paper:cites:paper", near)), "author": authors}
+    one_hop = np.union1d(seeds, source_nodes(flat, "paper:cites:paper", seeds))
+    authors = source_nodes(flat, "author:writes:paper", one_hop)
+    node_ids = {"paper": np.union1d(one_hop, source_nodes(flat, "paper:cites:paper", one_hop)), "author": authors}
     report = export.dgl(export.sampled(graph, 40, [-1, -1], ntype="paper", seed=5), tmp_path / "out", parts=2)
-    check(read_by_hand(report.config), among(flat, chosen))
+    assert_partition(read_partition(report.config), induced_subgraph(flat, node_ids))
     assert export.verify(tmp_path / "out").ok
-    assert content(tmp_path / "out")["sample"]["fanouts"] == [-1, -1]
+    assert read_manifest(tmp_path / "out")["sample"]["fanouts"] == [-1, -1]
 
 
-def test_few_neighbors_are_drawn_by_weight_and_edges_are_induced(published: tuple[Graph, FlatGraph], tmp_path: Path) -> None:
+def test_neighbors_are_sampled_by_weight_and_edges_induced(published: tuple[Graph, FlatGraph], tmp_path: Path) -> None:
     graph, flat = published
     sample = export.sampled(graph, 30, [2, 1], ntype="paper", seed=9)
     report = export.dgl(sample, tmp_path / "out", parts=2)
-    drawn = graph.sample_subgraph(
+    subgraph = graph.sample_subgraph(
         graph.sample_nodes(30, "paper", replace=False, seed=9).nodes, [2, 1], ntype="paper", direction="in", seed=9, edge_ids=False
     )
-    chosen = {name: np.sort(ids) for name, ids in drawn.nodes.items()}
-    check(read_by_hand(report.config), among(flat, chosen))
-    assert report.edges > sum(len(rows) for rows in drawn.row.values()), "some edge that no draw followed is among the nodes"
+    node_ids = {name: np.sort(ids) for name, ids in subgraph.nodes.items()}
+    assert_partition(read_partition(report.config), induced_subgraph(flat, node_ids))
+    assert report.edges > sum(len(rows) for rows in subgraph.row.values()), "some edge that no draw followed is among the nodes"
 
 
-def test_nodes_without_weight_are_no_seeds(published: tuple[Graph, FlatGraph]) -> None:
+def test_nodes_without_weight_are_never_seeds(published: tuple[Graph, FlatGraph]) -> None:
     graph, flat = published
     weights = dict(zip(flat.nodes["paper"].ids.tolist(), flat.nodes["paper"].weights.tolist(), strict=True))
     positive = sum(weight > 0 for weight in weights.values())
-    chosen = export.sampled(graph, positive, [], ntype="paper").chosen("paper")
-    assert all(weights[node] > 0 for node in chosen.tolist())
+    seeds = export.sampled(graph, positive, [], ntype="paper").sampled_nodes("paper")
+    assert all(weights[node] > 0 for node in seeds.tolist())
     with pytest.raises(InvalidRequest):
-        export.sampled(graph, positive + 1, [], ntype="paper").chosen("paper")
-    assert len(export.sampled(graph, positive + 1, [], ntype="paper", weighted=False).chosen("paper")) == positive + 1
+        export.sampled(graph, positive + 1, [], ntype="paper").sampled_nodes("paper")
+    assert len(export.sampled(graph, positive + 1, [], ntype="paper", weighted=False).sampled_nodes("paper")) == positive + 1
 
 
-def test_the_same_seed_exports_the_same_sample_and_another_another(published: tuple[Graph, FlatGraph], tmp_path: Path) -> None:
+def test_samples_are_equal_for_equal_seeds_only(published: tuple[Graph, FlatGraph], tmp_path: Path) -> None:
     graph, _ = published
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         export.dgl(export.sampled(graph, 20, [3], ntype="paper", seed=seed), tmp_path / name, parts=2)
-    assert content(tmp_path / "a") == content(tmp_path / "b")
-    assert content(tmp_path / "a")["sums"] != content(tmp_path / "c")["sums"]
+    assert read_manifest(tmp_path / "a") == read_manifest(tmp_path / "b")
+    assert read_manifest(tmp_path / "a")["sums"] != read_manifest(tmp_path / "c")["sums"]
 
 
-def test_given_nodes_and_edges_of_hubs(published: tuple[Graph, FlatGraph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_batch_sizes_do_not_change_a_sample(published: tuple[Graph, FlatGraph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, flat = published
     seeds = flat.nodes["paper"].ids[:100]
     export.dgl(export.sampled(graph, seeds, [2], ntype="paper"), tmp_path / "whole", parts=2)
-    monkeypatch.setattr("asterism.export.samples._EDGES_AT_ONCE", 4)
-    monkeypatch.setattr("asterism.export.samples._NODES_AT_ONCE", 7)
+    monkeypatch.setattr("asterism.export.samples._EDGES_PER_REQUEST", 4)
+    monkeypatch.setattr("asterism.export.samples._NODES_PER_REQUEST", 7)
     export.dgl(export.sampled(graph, seeds, [2], ntype="paper"), tmp_path / "pieces", parts=2)
-    whole, pieces = content(tmp_path / "whole"), content(tmp_path / "pieces")
-    assert whole["sums"] == pieces["sums"]
-    assert whole["edges"] == pieces["edges"]
+    expected, pieces = read_manifest(tmp_path / "whole"), read_manifest(tmp_path / "pieces")
+    assert expected["sums"] == pieces["sums"]
+    assert expected["edges"] == pieces["edges"]
     assert export.verify(tmp_path / "pieces").ok
 
 
-def test_a_sample_is_of_one_version_whatever_is_published_after_it(published: tuple[Graph, FlatGraph], tmp_path: Path) -> None:
+def test_sample_stays_at_its_version_after_later_builds(published: tuple[Graph, FlatGraph], tmp_path: Path) -> None:
     graph, flat = published
     first = graph.manifest().version
     with graph.pin(first):
@@ -124,7 +124,7 @@ def test_a_sample_is_of_one_version_whatever_is_published_after_it(published: tu
         graph.upsert_edges(flat.nodes["paper"].ids[:200], flat.nodes["paper"].ids[200:400], "cites")
         graph.build()
         export.dgl(export.sampled(graph, 25, [2], ntype="paper", seed=3), tmp_path / "again", parts=2, version=first)
-    assert content(tmp_path / "before") == content(tmp_path / "again")
+    assert read_manifest(tmp_path / "before") == read_manifest(tmp_path / "again")
 
 
 @pytest.mark.parametrize(
@@ -138,12 +138,12 @@ def test_a_sample_is_of_one_version_whatever_is_published_after_it(published: tu
     ],
     ids=str,
 )
-def test_words_of_a_sample_that_do_not_fit_are_refused(published: tuple[Graph, FlatGraph], words: dict[str, Any], told: str) -> None:
+def test_invalid_sample_options_are_refused(published: tuple[Graph, FlatGraph], words: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidRequest, match=told):
         export.sampled(published[0], **words)
 
 
-def test_other_words_do_not_go_on_with_an_unfinished_sample(published: tuple[Graph, FlatGraph], tmp_path: Path) -> None:
+def test_different_options_do_not_resume_a_sample(published: tuple[Graph, FlatGraph], tmp_path: Path) -> None:
     graph, _ = published
     export.dgl(export.sampled(graph, 20, [3], ntype="paper"), tmp_path / "out", parts=2, resume=True)
     with pytest.raises(asterism.errors.Conflict):

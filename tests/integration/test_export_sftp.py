@@ -28,52 +28,52 @@ def machine(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         yield f"sftp://me:{PASSWORD}@127.0.0.1:{server.port}", root
         from fsspec.implementations.sftp import SFTPFileSystem
 
-        for made in SFTPFileSystem._cache.values():
-            made.client.close()
+        for filesystem in SFTPFileSystem._cache.values():
+            filesystem.client.close()
         SFTPFileSystem.clear_instance_cache()
 
 
-def hosts(tmp_path: Path, machine: str) -> tuple[str, Path]:
+def dispatch_target(tmp_path: Path, machine: str) -> tuple[str, Path]:
     """A template of addresses, and the file that has its machines."""
     (tmp_path / "ip_config.txt").write_text("127.0.0.1\n")
     return machine.replace("127.0.0.1", "{host}") + "/data/shop", tmp_path / "ip_config.txt"
 
 
-def test_a_machine_gets_its_parts_by_sftp_and_they_are_verified_there(tmp_path: Path, machine: tuple[str, Path]) -> None:
-    address, machines = hosts(tmp_path, machine[0])
+def test_sftp_machine_gets_its_parts_and_they_verify(tmp_path: Path, machine: tuple[str, Path]) -> None:
+    address, machines = dispatch_target(tmp_path, machine[0])
     report = export.dgl(graph(), address, parts=2, ip_config=machines, scratch=tmp_path / "scratch")
     assert PASSWORD not in str(report)
     export.dgl(graph(), tmp_path / "here", parts=2)
-    there = machine[1] / "data/shop"
-    for path, told in manifest(tmp_path / "here")["files"].items():
+    remote_root = machine[1] / "data/shop"
+    for path, entry in manifest(tmp_path / "here")["files"].items():
         if path.startswith("part"):
-            assert hashlib.sha256((there / path).read_bytes()).hexdigest() == told["sha256"]
-    assert json.loads((there / "manifest.json").read_text())["dispatched"] == [0, 1]
-    found = export.verify(address, ip_config=machines)
-    assert (found.problems, found.verified) == ((), (0, 1))
+            assert hashlib.sha256((remote_root / path).read_bytes()).hexdigest() == entry["sha256"]
+    assert json.loads((remote_root / "manifest.json").read_text())["dispatched"] == [0, 1]
+    verification = export.verify(address, ip_config=machines)
+    assert (verification.problems, verification.verified) == ((), (0, 1))
     assert not export.dispatch(tmp_path / "here", address, ip_config=machines).places[0].copied
-    (there / "part1/graph.dgl").write_bytes(b"torn")
+    (remote_root / "part1/graph.dgl").write_bytes(b"torn")
     assert any("part1/graph.dgl" in problem for problem in export.verify(address, ip_config=machines).problems)
 
 
-def test_what_was_cut_off_by_sftp_is_under_no_name_and_gone_on_with(tmp_path: Path, machine: tuple[str, Path]) -> None:
-    address, machines = hosts(tmp_path, machine[0])
+def test_interrupted_sftp_upload_is_hidden_and_can_resume(tmp_path: Path, machine: tuple[str, Path]) -> None:
+    address, machines = dispatch_target(tmp_path, machine[0])
     export.dgl(graph(), tmp_path / "here", parts=2)
-    torn = tmp_path / "here/part1/graph.dgl"
-    content = torn.read_bytes()
-    torn.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    damaged = tmp_path / "here/part1/graph.dgl"
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(Exception, match=r"part1/graph\.dgl"):
         export.dispatch(tmp_path / "here", address, ip_config=machines)
-    there = machine[1] / "data/shop"
-    assert not (there / "part1/graph.dgl").exists()
-    assert not (there / "manifest.json").exists()
-    torn.write_bytes(content)
+    remote_root = machine[1] / "data/shop"
+    assert not (remote_root / "part1/graph.dgl").exists()
+    assert not (remote_root / "manifest.json").exists()
+    damaged.write_bytes(content)
     export.dispatch(tmp_path / "here", address, ip_config=machines)
     assert export.verify(address, ip_config=machines).ok
-    assert not list(there.rglob("*.making"))
+    assert not list(remote_root.rglob("*.making"))
 
 
-def test_a_machine_that_does_not_know_us_or_answers_not_at_all_is_told_without_the_password(tmp_path: Path, machine: tuple[str, Path]) -> None:
+def test_sftp_connection_errors_hide_the_password(tmp_path: Path, machine: tuple[str, Path]) -> None:
     export.dgl(graph(), tmp_path / "here", parts=2)
     for address in (machine[0].replace(PASSWORD, "wrongword"), f"sftp://me:{PASSWORD}@127.0.0.1:1"):
         with pytest.raises(Unavailable) as refused:
@@ -83,38 +83,38 @@ def test_a_machine_that_does_not_know_us_or_answers_not_at_all_is_told_without_t
 
 
 @pytest.mark.parametrize("accepts", [True, False], ids=["that accepts and is silent", "that does not even accept"])
-def test_a_machine_is_given_up_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accepts: bool) -> None:
-    monkeypatch.setattr(places, "_CONNECT_S", 0.5)
-    with ExitStack() as held, socket.socket() as silent:
+def test_connecting_to_a_silent_machine_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accepts: bool) -> None:
+    monkeypatch.setattr(places, "_CONNECT_TIMEOUT_S", 0.5)
+    with ExitStack() as stack, socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(16 if accepts else 0)
         if not accepts:  # a full queue of a listener drops whoever comes next, as a host behind a firewall does
             for _ in range(4):
-                waiting = held.enter_context(socket.socket())
-                waiting.setblocking(False)
-                waiting.connect_ex(silent.getsockname())
+                connecting = stack.enter_context(socket.socket())
+                connecting.setblocking(False)
+                connecting.connect_ex(silent.getsockname())
         with pytest.raises(Unavailable, match="can not be reached"):
-            places.Place(f"sftp://me:{PASSWORD}@127.0.0.1:{silent.getsockname()[1]}/data")
+            places.RemoteFolder(f"sftp://me:{PASSWORD}@127.0.0.1:{silent.getsockname()[1]}/data")
 
 
-def test_a_machine_that_falls_silent_in_the_middle_of_a_file_is_given_up_in_time(machine: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    place = places.Place(machine[0] + "/data", timeout_s=0.5)
-    file = place.put("one", b"1" * 100)
-    assert place.read("one") == b"1" * 100
-    go_on = threading.Event()
-    monkeypatch.setattr("tests.kit.sftp._Files.open", lambda *_: go_on.wait(HANG_S))
+def test_machine_that_stalls_in_mid_file_times_out(machine: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = places.RemoteFolder(machine[0] + "/data", timeout_s=0.5)
+    file = folder.put("one", b"1" * 100)
+    assert folder.read("one") == b"1" * 100
+    release = threading.Event()
+    monkeypatch.setattr("tests.kit.sftp._Files.open", lambda *_: release.wait(HANG_S))
     with pytest.raises(Unavailable, match="data/one: "):
-        place.whole(file)
-    go_on.set()
+        folder.read_file(file)
+    release.set()
 
 
-def test_what_is_damaged_is_called_what_it_is(tmp_path: Path) -> None:
-    for what in ("backup", "export"):
-        place = places.Place(f"file://{tmp_path}", what=what)
-        file = place.put("one", b"whole")
+def test_damage_errors_name_the_kind_of_data(tmp_path: Path) -> None:
+    for kind in ("backup", "export"):
+        folder = places.RemoteFolder(f"file://{tmp_path}", content_name=kind)
+        file = folder.put("one", b"whole")
         (tmp_path / "one").write_bytes(b"other")
-        with pytest.raises(Corrupt, match=f"one: 5 bytes that are not the 5 that were written; the {what} is damaged"):
-            place.whole(file)
+        with pytest.raises(Corrupt, match=f"one: 5 bytes that are not the 5 that were written; the {kind} is damaged"):
+            folder.read_file(file)
         (tmp_path / "one").unlink()
-        with pytest.raises(Corrupt, match=f"one: missing; the {what} is damaged"):
-            place.whole(file)
+        with pytest.raises(Corrupt, match=f"one: missing; the {kind} is damaged"):
+            folder.read_file(file)

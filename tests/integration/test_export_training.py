@@ -58,21 +58,21 @@ def accuracies(folder: Path, shared: Path, python: Path, *, seeds: int, epochs: 
     write_input(flat, folder / "input.npz", names={"paper": "_N", "paper:cites:paper": "_N:_E:_N"})
     script = dgl_env.SCRIPTS / "train_sage.py"
     out = dgl_env.run(python, script, report.config, folder / "input.npz", folder, seeds, epochs, home=folder, timeout_s=HANG_S)
-    told = json.loads(out.splitlines()[-1])
-    print(told)
-    return told["served"], told["whole"]
+    result = json.loads(out.splitlines()[-1])
+    print(result)
+    return result["served"], result["whole"]
 
 
-def test_graphsage_learns_from_partitions_that_dgl_serves(tmp_path: Path, shared: Path, dgl_python: Path) -> None:
-    (served,), (whole,) = accuracies(tmp_path, shared, dgl_python, seeds=1, epochs=8, parts=2)
+def test_graphsage_learns_from_partitions_served_by_dgl(tmp_path: Path, shared: Path, dgl_python: Path) -> None:
+    (served,), (baseline,) = accuracies(tmp_path, shared, dgl_python, seeds=1, epochs=8, parts=2)
     assert served > 0.72
-    assert abs(served - whole) < 0.05, "more than three standard errors of 1,000 answers, and what the start of a model makes"
+    assert abs(served - baseline) < 0.05, "more than three standard errors of 1,000 answers, and what the start of a model makes"
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_graphsage_is_as_accurate_on_partitions_as_on_the_whole_graph_over_twenty_seeds(tmp_path: Path, shared: Path, dgl_python: Path) -> None:
-    served, whole = accuracies(tmp_path, shared, dgl_python, seeds=20, epochs=12, parts=3)  # of five the noise itself is known to a third only
-    noise = (statistics.variance(served) / 20 + statistics.variance(whole) / 20) ** 0.5
+def test_partitions_match_whole_graph_accuracy_over_20_seeds(tmp_path: Path, shared: Path, dgl_python: Path) -> None:
+    served, baseline = accuracies(tmp_path, shared, dgl_python, seeds=20, epochs=12, parts=3)  # of five the noise itself is known to a third only
+    noise = (statistics.variance(served) / 20 + statistics.variance(baseline) / 20) ** 0.5
     assert statistics.mean(served) > 0.76
-    assert abs(statistics.mean(served) - statistics.mean(whole)) < max(3 * noise, 0.01)
+    assert abs(statistics.mean(served) - statistics.mean(baseline)) < max(3 * noise, 0.01)

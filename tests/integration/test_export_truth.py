@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.kit.flat_graph import FlatEdges, FlatGraph, FlatNodes
-from tests.kit.partitions import Space
+from tests.kit.partitions import IdRanges
 
 from asterism import export
-from asterism.export.assign import lines_of, meta_of
+from asterism.export.assign import assignment_lines, partition_meta
 from asterism.export.dgl_files import read_tensors
-from asterism.export.dgl_graphs import Graph, read_graphs
-from asterism_proto.schema import RESERVED, Schema
+from asterism.export.dgl_graphs import DglGraph, read_graphs
+from asterism_proto.schema import RESERVED_NAMES, Schema
 
-BY_DGL = (
+DGL_PARTITIONS = (
     *("homo_random_1", "homo_random_2", "homo_random_4", "homo_metis_1", "homo_metis_2", "homo_metis_4"),
     *("homo_random_2_csc", "homo_random_2_cooccsccsr", "homo_random_2_hops2"),
     *("hetero_random_1", "hetero_random_2", "hetero_random_2_csc", "hetero_metis_1", "hetero_metis_2", "hetero_metis_4"),
@@ -40,10 +40,10 @@ class Part:
     edges: set[tuple[str, int, tuple[str, int], tuple[str, int], bool]]
     """Type, id, ends, and whether it is the part's own."""
     features: Features
-    graph: Graph
+    graph: DglGraph
 
 
-def read(path: Path) -> FlatGraph:
+def read_input(path: Path) -> FlatGraph:
     """The input of a truth set."""
     arrays = dict(np.load(path))
     ntypes = [name.split("/")[1] for name in arrays if name.startswith("num_nodes/")]
@@ -52,7 +52,7 @@ def read(path: Path) -> FlatGraph:
     def features(frame: str, kind: str) -> dict[str, NDArray[Any]]:
         # A space has a meaning of its own for some names.
         return {
-            name.split("/")[2] + "_" * (name.split("/")[2] in RESERVED): values
+            name.split("/")[2] + "_" * (name.split("/")[2] in RESERVED_NAMES): values
             for name, values in arrays.items()
             if name.startswith(f"{frame}/{kind}/")
         }
@@ -81,7 +81,7 @@ def read(path: Path) -> FlatGraph:
     )
 
 
-def ends_of(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def edge_ends(graph: DglGraph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Sources and destinations by edge id, from whichever format is there."""
     (relation,) = graph.relations
     if relation.coo is not None:
@@ -89,36 +89,36 @@ def ends_of(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     matrix = relation.csc or relation.csr
     assert matrix is not None
     by_row, other = np.repeat(np.arange(matrix.rows), np.diff(matrix.indptr.array())), matrix.indices.array()
-    placed = np.empty(len(by_row), np.int64), np.empty(len(by_row), np.int64)
-    placed[0][matrix.data.array()], placed[1][matrix.data.array()] = by_row, other
-    return placed if matrix is relation.csr else placed[::-1]
+    ends = np.empty(len(by_row), np.int64), np.empty(len(by_row), np.int64)
+    ends[0][matrix.data.array()], ends[1][matrix.data.array()] = by_row, other
+    return ends if matrix is relation.csr else ends[::-1]
 
 
-def understood(config: Path) -> list[Part]:
+def read_partition(config: Path) -> list[Part]:
     """Every part of a partition."""
     content: Mapping[str, Any] = json.loads(config.read_text())
-    nodes, edges = Space.of(content, "node"), Space.of(content, "edge")
+    nodes, edges = IdRanges.from_config(content, "node"), IdRanges.from_config(content, "edge")
     files = [{key: config.parent / path for key, path in content[f"part-{part}"].items()} for part in range(content["num_parts"])]
     frames = [
-        tuple({key.rstrip("_"): values for key, values in read_tensors(each[f"{what}_feats"]).items()} for what in ("node", "edge")) for each in files
+        tuple({key.rstrip("_"): values for key, values in read_tensors(paths[f"{what}_feats"]).items()} for what in ("node", "edge")) for paths in files
     ]
     ids = [
-        {kind: np.concatenate([frame[which][f"{kind}/{name}"] for frame in frames]) for kind in space.kinds}
-        for which, (space, name) in enumerate(((nodes, "nid"), (edges, "eid")))
+        {kind: np.concatenate([frame[index][f"{kind}/{name}"] for frame in frames]) for kind in space.kinds}
+        for index, (space, name) in enumerate(((nodes, "nid"), (edges, "eid")))
     ]
 
-    def named(space: Space, gids: NDArray[np.int64]) -> list[tuple[str, int]]:
+    def original_ids(space: IdRanges, gids: NDArray[np.int64]) -> list[tuple[str, int]]:
         _, kinds, typewise = space.locate(gids)
-        held = ids[0 if space is nodes else 1]
-        return [(space.kinds[k], int(held[space.kinds[k]][i])) for k, i in zip(kinds.tolist(), typewise.tolist(), strict=True)]
+        ids_by_type = ids[0 if space is nodes else 1]
+        return [(space.kinds[k], int(ids_by_type[space.kinds[k]][i])) for k, i in zip(kinds.tolist(), typewise.tolist(), strict=True)]
 
-    found = []
-    for part, where in enumerate(files):
-        (graph,) = read_graphs(where["part_graph"]).graphs
-        local = named(nodes, graph.ndata[0]["_ID"].array())
-        src, dst = ends_of(graph)
+    parts = []
+    for part, part_files in enumerate(files):
+        (graph,) = read_graphs(part_files["part_graph"]).graphs
+        local = original_ids(nodes, graph.ndata[0]["_ID"].array())
+        src, dst = edge_ends(graph)
         inner = graph.edata[0]["inner_edge"].array()
-        held = named(edges, graph.edata[0]["_ID"].array())
+        local_edges = original_ids(edges, graph.edata[0]["_ID"].array())
         features: Features = {}
         for frame, name in zip(frames[part], ("nid", "eid"), strict=True):
             for key, values in frame.items():
@@ -126,20 +126,20 @@ def understood(config: Path) -> list[Part]:
                 features |= {
                     (kind, feature, i): (values.dtype.name, value.tolist()) for i, value in zip(frame[f"{kind}/{name}"].tolist(), values, strict=True)
                 }
-        own = int(graph.ndata[0]["inner_node"].array().sum())
-        found.append(
+        own_count = int(graph.ndata[0]["inner_node"].array().sum())
+        parts.append(
             Part(
-                nodes=local[:own],
-                halo=set(local[own:]),
-                edges={(*held[i], local[src[i]], local[dst[i]], bool(inner[i])) for i in range(len(held))},
+                nodes=local[:own_count],
+                halo=set(local[own_count:]),
+                edges={(*local_edges[i], local[src[i]], local[dst[i]], bool(inner[i])) for i in range(len(local_edges))},
                 features=features,
                 graph=graph,
             )
         )
-    return found
+    return parts
 
 
-def assigned_as(theirs: list[Part], graph: FlatGraph, folder: Path) -> Path:
+def write_assignment(theirs: list[Part], graph: FlatGraph, folder: Path) -> Path:
     """A folder with the assignment of a partition."""
     folder.mkdir()
     owners = {kind: np.full(len(nodes.ids), -1, np.int32) for kind, nodes in graph.nodes.items()}
@@ -147,32 +147,32 @@ def assigned_as(theirs: list[Part], graph: FlatGraph, folder: Path) -> Path:
         for kind, node in each.nodes:
             owners[kind][node] = part
     for kind, each in owners.items():
-        (folder / f"{kind}.txt").write_bytes(b"".join(lines_of(each)))
-    (folder / "partition_meta.json").write_bytes(meta_of(len(theirs), "given"))
+        (folder / f"{kind}.txt").write_bytes(b"".join(assignment_lines(each)))
+    (folder / "partition_meta.json").write_bytes(partition_meta(len(theirs), "given"))
     return folder
 
 
-@pytest.mark.parametrize("name", BY_DGL)
-def test_what_partition_graph_wrote_is_written_again(tmp_path: Path, shared: Path, name: str) -> None:
+@pytest.mark.parametrize("name", DGL_PARTITIONS)
+def test_export_reproduces_dgl_partition_graph_output(tmp_path: Path, shared: Path, name: str) -> None:
     truth = shared / "dgl/truth/dgl-2.1.0"
-    graph, config = read(truth / f"{name.split('_')[0]}_input.npz"), truth / name / f"{name}.json"
-    theirs, wanted = understood(config), json.loads(config.read_text())
+    graph, config = read_input(truth / f"{name.split('_')[0]}_input.npz"), truth / name / f"{name}.json"
+    theirs, expected = read_partition(config), json.loads(config.read_text())
     relation = theirs[0].graph.relations[0]
-    formats = [word for word in ("coo", "csr", "csc") if getattr(relation, word) is not None]
+    formats = [layout for layout in ("coo", "csr", "csc") if getattr(relation, layout) is not None]
     report = export.dgl(
         graph,
         tmp_path / "out",
         parts=len(theirs),
-        assign=assigned_as(theirs, graph, tmp_path / "assigned"),
+        assign=write_assignment(theirs, graph, tmp_path / "assigned"),
         halo_hops=2 if name.endswith("hops2") else 1,
         formats=formats,
         graph_name=name,
     )
-    found = json.loads(report.config.read_text())
-    assert {key: value for key, value in found.items() if key not in ("part_method", "halo_hops")} == {
-        key: value for key, value in wanted.items() if key not in ("part_method", "halo_hops")
+    actual = json.loads(report.config.read_text())
+    assert {key: value for key, value in actual.items() if key not in ("part_method", "halo_hops")} == {
+        key: value for key, value in expected.items() if key not in ("part_method", "halo_hops")
     }
-    for ours, other in zip(understood(report.config), theirs, strict=True):
+    for ours, other in zip(read_partition(report.config), theirs, strict=True):
         assert sorted(ours.nodes) == sorted(other.nodes)
         assert ours.halo == other.halo
         assert ours.edges == other.edges
@@ -180,19 +180,19 @@ def test_what_partition_graph_wrote_is_written_again(tmp_path: Path, shared: Pat
         assert {key: column.dtype for key, column in ours.graph.ndata[0].items()} == {key: c.dtype for key, c in other.graph.ndata[0].items()}
         assert {key: column.dtype for key, column in ours.graph.edata[0].items()} == {key: c.dtype for key, c in other.graph.edata[0].items()}
         mine, yours = ours.graph.relations[0], other.graph.relations[0]
-        assert [getattr(mine, word) is None for word in ("coo", "csr", "csc")] == [getattr(yours, word) is None for word in ("coo", "csr", "csc")]
+        assert [getattr(mine, layout) is None for layout in ("coo", "csr", "csc")] == [getattr(yours, layout) is None for layout in ("coo", "csr", "csc")]
 
 
 @pytest.mark.parametrize("which", ["homo", "hetero"])
-def test_what_the_dispatch_pipeline_wrote_is_written_again(tmp_path: Path, shared: Path, which: str) -> None:
+def test_export_reproduces_dgl_dispatch_pipeline_output(tmp_path: Path, shared: Path, which: str) -> None:
     truth = shared / "dgl/truth"
-    graph, config = read(truth / f"dgl-2.1.0/{which}_input.npz"), truth / f"dispatch-2.1.0/out_{which}/metadata.json"
-    theirs, wanted = understood(config), json.loads(config.read_text())
-    report = export.dgl(graph, tmp_path / "out", parts=2, assign=truth / f"dispatch-2.1.0/assign_{which}", graph_name=wanted["graph_name"])
-    found = json.loads(report.config.read_text())
+    graph, config = read_input(truth / f"dgl-2.1.0/{which}_input.npz"), truth / f"dispatch-2.1.0/out_{which}/metadata.json"
+    theirs, expected = read_partition(config), json.loads(config.read_text())
+    report = export.dgl(graph, tmp_path / "out", parts=2, assign=truth / f"dispatch-2.1.0/assign_{which}", graph_name=expected["graph_name"])
+    actual = json.loads(report.config.read_text())
     for key in ("num_nodes", "num_edges", "num_parts", "node_map", "edge_map", "ntypes", "etypes"):
-        assert found[key] == wanted[key], key
-    for part, (ours, other) in enumerate(zip(understood(report.config), theirs, strict=True)):
+        assert actual[key] == expected[key], key
+    for part, (ours, other) in enumerate(zip(read_partition(report.config), theirs, strict=True)):
         assert sorted(ours.nodes) == sorted(other.nodes)
         # Its parts lack the edges that leave them, which DGL counts out-degrees by.
         assert {edge for edge in ours.edges if edge[-1]} == other.edges

@@ -33,7 +33,7 @@ NODES, EDGES = 300, 1_000
 UNCLEAN, CLEAN, OPEN = "after a kill", "after a clean stop", "while open"
 MOMENTS = (UNCLEAN, CLEAN, OPEN)
 DETECTED, REPAIRED, HARMLESS = "detected", "repaired", "harmless"
-TYPED = (asterism.Unavailable, asterism.Stale, asterism.NotFound, asterism.NotReady, asterism.Corrupt, asterism.Conflict)
+TYPED_ERRORS = (asterism.Unavailable, asterism.Stale, asterism.NotFound, asterism.NotReady, asterism.Corrupt, asterism.Conflict)
 IMAGE, DATABASE = "image", "graph"
 SPACE_FILES = {
     "image: array": "builds/*/parts/p00000/*.bin",
@@ -91,22 +91,22 @@ def client(cluster: LocalCluster) -> Client:
 
 def load(graph: Graph, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    opened = graph.client.begin_load(graph.space)
+    bulk_load = graph.client.begin_load(graph.space)
     nodes = np.arange(NODES) + NODES * seed
-    opened.write_nodes(0, "n", nodes, weights=rng.random(NODES), features={"x": rng.random((NODES, 32), np.float32)})
+    bulk_load.write_nodes(0, "n", nodes, weights=rng.random(NODES), features={"x": rng.random((NODES, 32), np.float32)})
     ends = rng.choice(nodes, EDGES), rng.choice(nodes, EDGES)
-    opened.write_edges(1, "to", *ends, weights=rng.random(EDGES), ends_known=True)
-    opened.commit()
+    bulk_load.write_edges(1, "to", *ends, weights=rng.random(EDGES), ends_known=True)
+    bulk_load.commit()
 
 
-def answers(graph: Graph, version: int | None = None) -> tuple[object, ...]:
+def query_results(graph: Graph, version: int | None = None) -> tuple[object, ...]:
     """Everything that a space says of its first load, and draws of a seed."""
-    near = graph.sample_neighbors(np.arange(20), "to", 4, seed=3, version=version)
+    neighbors = graph.sample_neighbors(np.arange(20), "to", 4, seed=3, version=version)
     features = graph.node_features(np.arange(NODES), "x", version=version)["x"].tobytes()
-    return edges_of(graph, "to", version=version), near.nodes.tobytes(), features
+    return edges_of(graph, "to", version=version), neighbors.nodes.tobytes(), features
 
 
-def said_by(cluster: LocalCluster, name: str) -> str:
+def readiness_message(cluster: LocalCluster, name: str) -> str:
     """What a daemon says that it lacks, or that it does not answer yet."""
     try:
         return cluster.missing(name)
@@ -114,10 +114,10 @@ def said_by(cluster: LocalCluster, name: str) -> str:
         return "does not answer yet"
 
 
-def missing(cluster: LocalCluster) -> str:
+def storaged_readiness(cluster: LocalCluster) -> str:
     """What a storaged that has not ended says that it lacks."""
-    assert cluster["storaged-0"].ended() is None, cluster["storaged-0"].tail()
-    return said_by(cluster, "storaged-0")
+    assert cluster["storaged-0"].exit_status() is None, cluster["storaged-0"].tail()
+    return readiness_message(cluster, "storaged-0")
 
 
 class Round:
@@ -125,24 +125,24 @@ class Round:
 
     def __init__(self, cluster: LocalCluster, client: Client, moment: str, seed: int) -> None:
         self.cluster, self.client, self.moment = cluster, client, moment
-        self.impatient = cluster.client(timeout_s=1.0)
+        self.short_timeout_client = cluster.client(timeout_s=1.0)
         self.random = random.Random(zlib.crc32(f"{moment} {seed}".encode()))
-        self.graphs = {kind: self._filled() for kind in (*SPACE_FILES, "whole")}
-        self._finish({kind: client.submit_job(graph.space).job_id for kind, graph in self.graphs.items()})
+        self.graphs = {kind: self._create_filled_space() for kind in (*SPACE_FILES, "whole")}
+        self._assert_jobs_finish({kind: client.submit_job(graph.space).job_id for kind, graph in self.graphs.items()})
         for graph in self.graphs.values():
             load(graph, 1)  # it stays in the log
         cluster.wait_ready()
-        self.expected = {kind: answers(graph) for kind, graph in self.graphs.items()}
+        self.expected = {kind: query_results(graph) for kind, graph in self.graphs.items()}
         self.flips: dict[str, tuple[Path, int]] = {}
-        self.built: dict[str, Job] = {}
+        self.builds: dict[str, Job] = {}
 
-    def _filled(self) -> Graph:
+    def _create_filled_space(self) -> Graph:
         name = f"s{self.random.getrandbits(60):x}"
         self.client.create_space(name, SCHEMA)
         load(self.client.graph(name), 0)
         return self.client.graph(name)
 
-    def _finish(self, jobs: dict[str, int]) -> None:
+    def _assert_jobs_finish(self, jobs: dict[str, int]) -> None:
         assert {self.client.wait(job, timeout_s=HANG_S).state for job in jobs.values()} == {"FINISHED"}
 
     def folder(self, graph: Graph) -> Path:
@@ -156,7 +156,7 @@ class Round:
             self.cluster.kill("storaged-0")
         elif self.moment == CLEAN:
             assert daemon.stop() == 0
-        damaged = self._damaged()
+        damaged_before = self._damaged_images()
         for kind, pattern in SPACE_FILES.items():
             files = [file for file in sorted(folders[kind].glob(pattern)) if file.stat().st_size]
             if files:  # after a clean stop there is nothing in a log
@@ -166,80 +166,80 @@ class Round:
         if self.moment != OPEN:
             daemon.start()
         else:  # the scrub reads each byte of the two damaged images
-            wait_until(lambda: self._damaged() >= damaged + 2, "the scrub finds both damaged images")
-        wait_until(self._settled, "every space is served, or refused with a cause")
-        self.built = self._built()
-        outcomes = {kind: self._judged(kind) for kind in self.flips}
+            wait_until(lambda: self._damaged_images() >= damaged_before + 2, "the scrub finds both damaged images")
+        wait_until(self._is_settled, "every space is served, or refused with a cause")
+        self.builds = self._build_all()
+        outcomes = {kind: self._outcome(kind) for kind in self.flips}
         if self.moment == OPEN:
             assert daemon.stop() == 0
             daemon.start()
-            wait_until(self._settled, "every space is served, or refused with a cause, after the next start")
+            wait_until(self._is_settled, "every space is served, or refused with a cause, after the next start")
             for kind in self.flips:
-                again = self._judged(kind, build=False)
-                outcomes[kind] = again if outcomes[kind] == HARMLESS else outcomes[kind]
-        assert answers(self.graphs["whole"], version=1) == self.expected["whole"]
+                outcome = self._outcome(kind, build=False)
+                outcomes[kind] = outcome if outcomes[kind] == HARMLESS else outcomes[kind]
+        assert query_results(self.graphs["whole"], version=1) == self.expected["whole"]
         for graph in self.graphs.values():
             self.client.drop_space(graph.space)
         self.cluster.wait_ready()
         return [Flip(kind=kind, moment=self.moment, file=file, bit=bit, outcome=outcomes[kind]) for kind, (file, bit) in self.flips.items()]
 
-    def _damaged(self) -> int:
+    def _damaged_images(self) -> int:
         """How many served versions the scrub has found damaged."""
         return self.cluster["storaged-0"].log.read_text().count("image_damaged")
 
-    def _settled(self) -> bool:
-        said = missing(self.cluster)
-        return not any(word in said for word in ("does not answer", "being", "waits to be opened", "has not answered"))
+    def _is_settled(self) -> bool:
+        message = storaged_readiness(self.cluster)
+        return not any(phrase in message for phrase in ("does not answer", "being", "waits to be opened", "has not answered"))
 
-    def _judged(self, kind: str, *, build: bool = True) -> str:
+    def _outcome(self, kind: str, *, build: bool = True) -> str:
         """The outcome for a space; AssertionError where an answer differs, or an error names neither file nor block."""
         graph, (file, _) = self.graphs[kind], self.flips[kind]
-        said = missing(self.cluster)
-        if f"space {graph.space} " in said:
-            assert f"space {graph.space} can not be opened: {self.folder(graph)}" in said, said
-            with pytest.raises(TYPED):
-                answers(self.impatient.graph(graph.space))
+        message = storaged_readiness(self.cluster)
+        if f"space {graph.space} " in message:
+            assert f"space {graph.space} can not be opened: {self.folder(graph)}" in message, message
+            with pytest.raises(TYPED_ERRORS):
+                query_results(self.short_timeout_client.graph(graph.space))
             return DETECTED
         # The version that was published before, whatever was built since.
-        assert answers(graph, version=1) == self.expected[kind]
+        assert query_results(graph, version=1) == self.expected[kind]
         if kind.startswith(IMAGE):
             log = self.cluster["storaged-0"].log.read_text()
             assert f"image file {file}" in log, "nothing has named the file"
             return REPAIRED
         if build and kind.startswith(DATABASE):
-            ended = self.built[kind]
-            if ended.state == "FAILED":
-                assert file.name in ended.cause or "block " in ended.cause or str(self.folder(graph)) in ended.cause, ended.cause
+            build_job = self.builds[kind]
+            if build_job.state == "FAILED":
+                assert file.name in build_job.cause or "block " in build_job.cause or str(self.folder(graph)) in build_job.cause, build_job.cause
                 return DETECTED
-            assert self._images(kind) == self._images("whole")
+            assert self._image_manifests(kind) == self._image_manifests("whole")
         if build and kind.startswith("tables"):
-            exported = self.client.wait(self.client.submit_job(graph.space, "export-tables", version=1).job_id, timeout_s=HANG_S)
-            if exported.state == "FAILED":
-                assert ".sst" in exported.cause or "table" in exported.cause, exported.cause
+            table_export = self.client.wait(self.client.submit_job(graph.space, "export-tables", version=1).job_id, timeout_s=HANG_S)
+            if table_export.state == "FAILED":
+                assert ".sst" in table_export.cause or "table" in table_export.cause, table_export.cause
                 return DETECTED
         return HARMLESS
 
-    def _built(self) -> dict[str, Job]:
+    def _build_all(self) -> dict[str, Job]:
         """Build every space that is open, at once; how each build ended."""
-        said = missing(self.cluster)
-        open_ = {kind for kind, graph in self.graphs.items() if f"space {graph.space} can not be opened" not in said}
-        kinds = [kind for kind in self.graphs if kind in open_ and kind.startswith((DATABASE, "whole"))]
+        message = storaged_readiness(self.cluster)
+        open_kinds = {kind for kind, graph in self.graphs.items() if f"space {graph.space} can not be opened" not in message}
+        kinds = [kind for kind in self.graphs if kind in open_kinds and kind.startswith((DATABASE, "whole"))]
         jobs = {kind: self.client.submit_job(self.graphs[kind].space, options={"link": "no"}).job_id for kind in kinds}
         return {kind: self.client.wait(job, timeout_s=HANG_S) for kind, job in jobs.items()}
 
-    def _images(self, kind: str) -> list[bytes]:
+    def _image_manifests(self, kind: str) -> list[bytes]:
         """The manifests of the images that a build made: equal ones are of equal content."""
-        build = self.folder(self.graphs[kind]) / "builds" / str(self.built[kind].job_id)
+        build = self.folder(self.graphs[kind]) / "builds" / str(self.builds[kind].job_id)
         return [path.read_bytes() for path in sorted(build.glob("parts/*/manifest.json"))]
 
 
 def state(client: Client, graph: Graph) -> object:
     """What a catalog says of its spaces, and what is answered by it."""
     spaces = sorted(space.name for space in client.spaces())
-    return spaces, [(version, client.manifest(graph.space, version.version)) for version in client.versions(graph.space)], answers(graph)
+    return spaces, [(version, client.manifest(graph.space, version.version)) for version in client.versions(graph.space)], query_results(graph)
 
 
-def restarted_with(cluster: LocalCluster, client: Client, graph: Graph, kind: str, moment: str, seed: int) -> Flip | None:
+def flip_and_restart(cluster: LocalCluster, client: Client, graph: Graph, kind: str, moment: str, seed: int) -> Flip | None:
     """Flip a bit of a file that a daemon reads as it starts, start it, and put the file back where it is detected.
 
     None where there is no such file: a clean stop leaves no log.
@@ -253,30 +253,30 @@ def restarted_with(cluster: LocalCluster, client: Client, graph: Graph, kind: st
         cluster.kill(name)
     else:
         assert daemon.stop() == 0
-    found = [path for path in folder.glob(pattern) if path.stat().st_size]
-    if not found:
+    files = [path for path in folder.glob(pattern) if path.stat().st_size]
+    if not files:
         cluster.restart(name)
         return None
-    file = max(found, key=lambda path: path.stat().st_size)
-    kept = {path: path.read_bytes() for path in file.parent.iterdir() if path.is_file()}
+    file = max(files, key=lambda path: path.stat().st_size)
+    originals = {path: path.read_bytes() for path in file.parent.iterdir() if path.is_file()}
     bit = rng.randrange(8 * file.stat().st_size)
     flip(file, bit)
     daemon.start()
     wait_until(
-        lambda: daemon.ended() is not None or "belongs to the cluster" in said_by(cluster, name) or cluster.ready_now(), f"{name} starts, or ends"
+        lambda: daemon.exit_status() is not None or "belongs to the cluster" in readiness_message(cluster, name) or cluster.all_ready(), f"{name} starts, or ends"
     )
     outcome = HARMLESS
-    if daemon.ended() is not None:
-        assert daemon.ended() == 2, daemon.tail()
+    if daemon.exit_status() is not None:
+        assert daemon.exit_status() == 2, daemon.tail()
         assert str(file if file.name in ("identity.json", "cluster", "position") else file.parent) in daemon.log.read_text().splitlines()[-1]
         outcome = DETECTED
-    elif not cluster.ready_now():
+    elif not cluster.all_ready():
         outcome = DETECTED
         cluster.kill(name)
     if outcome == DETECTED:
-        for path in {path for path in file.parent.iterdir() if path.is_file()} - kept.keys():
+        for path in {path for path in file.parent.iterdir() if path.is_file()} - originals.keys():
             path.unlink()
-        for path, content in kept.items():
+        for path, content in originals.items():
             path.write_bytes(content)
         daemon.start()
     cluster.wait_ready()
@@ -284,53 +284,53 @@ def restarted_with(cluster: LocalCluster, client: Client, graph: Graph, kind: st
     return Flip(kind=kind, moment=moment, file=file, bit=bit, outcome=outcome)
 
 
-def restarts(cluster: LocalCluster, client: Client, graph: Graph, seed: int) -> list[Flip]:
+def flip_each_daemon_file(cluster: LocalCluster, client: Client, graph: Graph, seed: int) -> list[Flip]:
     """Flip a bit of each kind of file at each moment, one after another."""
     assert cluster["metad"].stop() == 0
     cluster.restart("metad")  # from now on the catalog has SST files
-    found = [restarted_with(cluster, client, graph, kind, moment, seed) for kind in DAEMON_FILES for moment in (UNCLEAN, CLEAN)]
-    return [each for each in found if each is not None]
+    results = [flip_and_restart(cluster, client, graph, kind, moment, seed) for kind in DAEMON_FILES for moment in (UNCLEAN, CLEAN)]
+    return [result for result in results if result is not None]
 
 
-def shown(flips: list[Flip]) -> str:
+def outcome_table(flips: list[Flip]) -> str:
     """The outcomes as a Markdown table."""
     lines = ["| file | moment | bits | detected | repaired | harmless |", "| --- | --- | --- | --- | --- | --- |"]
-    found: dict[tuple[str, str], Counter[str]] = {}
-    for each in flips:
-        found.setdefault((each.kind, each.moment), Counter())[each.outcome] += 1
-    for (kind, moment), outcomes in sorted(found.items()):
+    counters: dict[tuple[str, str], Counter[str]] = {}
+    for result in flips:
+        counters.setdefault((result.kind, result.moment), Counter())[result.outcome] += 1
+    for (kind, moment), outcomes in sorted(counters.items()):
         counts = " | ".join(str(outcomes[outcome]) for outcome in (DETECTED, REPAIRED, HARMLESS))
         lines.append(f"| {kind} | {moment} | {outcomes.total()} | {counts} |")
     return "\n".join(lines)
 
 
-def test_flipped_bits_of_spaces_change_no_answer(cluster: LocalCluster, client: Client) -> None:
-    flips = [each for moment in MOMENTS for each in Round(cluster, client, moment, 0).run()]
-    print(shown(flips), *flips, sep="\n")
+def test_flipped_space_bits_change_no_result(cluster: LocalCluster, client: Client) -> None:
+    flips = [result for moment in MOMENTS for result in Round(cluster, client, moment, 0).run()]
+    print(outcome_table(flips), *flips, sep="\n")
     assert len(flips) >= 24
-    assert {each.outcome for each in flips if each.kind.startswith(IMAGE)} == {REPAIRED}
+    assert {result.outcome for result in flips if result.kind.startswith(IMAGE)} == {REPAIRED}
 
 
-def test_flipped_bits_of_catalogs_and_identities_change_no_answer(cluster: LocalCluster, client: Client) -> None:
+def test_flipped_catalog_and_identity_bits_change_no_result(cluster: LocalCluster, client: Client) -> None:
     client.create_space("kept", SCHEMA)
     graph = client.graph("kept")
     load(graph, 0)
     graph.build(timeout_s=HANG_S)
-    flips = restarts(cluster, client, graph, 0)
-    print(shown(flips), *flips, sep="\n")
-    assert DETECTED in {each.outcome for each in flips}
+    flips = flip_each_daemon_file(cluster, client, graph, 0)
+    print(outcome_table(flips), *flips, sep="\n")
+    assert DETECTED in {result.outcome for result in flips}
 
 
 @pytest.mark.slow
-def test_many_flipped_bits_change_no_answer(cluster: LocalCluster, client: Client) -> None:
+def test_many_flipped_bits_change_no_result(cluster: LocalCluster, client: Client) -> None:
     flips: list[Flip] = []
     for seed in range(1, 7):
-        flips += [each for moment in MOMENTS for each in Round(cluster, client, moment, seed).run()]
+        flips += [result for moment in MOMENTS for result in Round(cluster, client, moment, seed).run()]
     client.create_space("long", SCHEMA)
     graph = client.graph("long")
     load(graph, 0)
     graph.build(timeout_s=HANG_S)
     for seed in range(1, 5):
-        flips += restarts(cluster, client, graph, seed)
-    print(shown(flips))
+        flips += flip_each_daemon_file(cluster, client, graph, seed)
+    print(outcome_table(flips))
     assert len(flips) >= 200

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.kit.invariants import Witness, edges_of, settled
+from tests.kit.invariants import ConsistencyMonitor, edges_of, assert_settled
 from tests.kit.small_disk import SmallDisk, small_disk
 from tests.kit.waiting import HANG_S
 
@@ -28,11 +28,11 @@ SCHEMA = {
 NODES, EDGES = 6_000, 40_000
 PASSES = ("nodes n", "B1", "sweep", "merge", "out edges n:to:n", "features n:to:n", "seal")
 """Mapped files, runs of a database, appended files, copies, and what makes them last."""
-OTHERS = ("features n", "B2, B3", "audit", "in edges n:to:n")
+OTHER_PASSES = ("features n", "B2, B3", "audit", "in edges n:to:n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SmallDiskCluster:
     """A cluster whose one storaged has a disk of its own."""
 
     cluster: LocalCluster
@@ -42,7 +42,7 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def disk_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallDiskCluster]:
     mount = tmp_path_factory.mktemp("disk")
     with (
         small_disk(mount, 160) as disk,
@@ -53,7 +53,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         graph = client.graph("g")
         fill(client, 4)
         graph.build()
-        yield Place(cluster=cluster, disk=disk, client=client, graph=graph)
+        yield SmallDiskCluster(cluster=cluster, disk=disk, client=client, graph=graph)
 
 
 def fill(client: Client, seed: int) -> list[tuple[int, int]]:
@@ -67,72 +67,72 @@ def fill(client: Client, seed: int) -> list[tuple[int, int]]:
     return list(zip(src.tolist(), dst.tolist(), strict=True))
 
 
-def ends_of(graph: Graph) -> list[tuple[int, int]]:
+def edge_ends(graph: Graph) -> list[tuple[int, int]]:
     return sorted((src, dst) for src, dst, _ in edges_of(graph, "to"))
 
 
 @pytest.fixture(autouse=True)
-def whole(place: Place) -> Iterator[None]:
-    with Witness(place.cluster, "g") as witness:
+def check_recovery(disk_cluster: SmallDiskCluster) -> Iterator[None]:
+    with ConsistencyMonitor(disk_cluster.cluster, "g") as witness:
         yield
-    place.cluster.faults["storaged-0"].set()
-    place.disk.empty()
-    assert witness.answered > 0
-    settled(place.cluster, place.client, ["g"])
+    disk_cluster.cluster.faults["storaged-0"].set()
+    disk_cluster.disk.empty()
+    assert witness.answered_count > 0
+    assert_settled(disk_cluster.cluster, disk_cluster.client, ["g"])
 
 
-def until(holds: Callable[[], bool], what: str) -> None:
+def wait_for(condition: Callable[[], bool], message: str) -> None:
     end = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < end, what
+    while not condition():
+        assert time.monotonic() < end, message
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("passes", [PASSES, pytest.param(OTHERS, marks=pytest.mark.slow)], ids=["most", "the others"])
-def test_a_build_that_fills_the_disk_fails_with_the_cause_in_every_pass_and_is_recovered_with_room(place: Place, passes: tuple[str, ...]) -> None:
-    client, disk, faults = place.client, place.disk, place.cluster.faults["storaged-0"]
-    expected, left = ends_of(place.graph), list(passes)
-    pid = place.cluster["storaged-0"].pid
+@pytest.mark.parametrize("passes", [PASSES, pytest.param(OTHER_PASSES, marks=pytest.mark.slow)], ids=["most", "the others"])
+def test_build_on_full_disk_fails_in_any_pass_and_recovers(disk_cluster: SmallDiskCluster, passes: tuple[str, ...]) -> None:
+    client, disk, faults = disk_cluster.client, disk_cluster.disk, disk_cluster.cluster.faults["storaged-0"]
+    expected, remaining = edge_ends(disk_cluster.graph), list(passes)
+    pid = disk_cluster.cluster["storaged-0"].pid
     for number in range(4):
         version = client.describe("g").version
         expected = sorted(expected + fill(client, 5 + number))
-        faults.set(hold_build_in=left)
-        job = place.graph.build(wait=False)
+        faults.set(hold_build_in=remaining)
+        job = disk_cluster.graph.build(wait=False)
         while True:
             before = len(faults.reached())
-            until(lambda was=before, job=job: len(faults.reached()) > was or over(client, job), f"the build has come to none of {left}")  # type: ignore[misc]
+            wait_for(lambda was=before, job=job: len(faults.reached()) > was or has_ended(client, job), f"the build has come to none of {remaining}")  # type: ignore[misc]
             if len(faults.reached()) == before:
                 break
             name = faults.reached()[-1][1]
-            left.remove(name)
+            remaining.remove(name)
             disk.fill()
             faults.set()
             failed = client.wait(job.job_id, timeout_s=WAIT_S)
             assert failed.state == "FAILED", (name, failed)
             assert "the disk is full" in failed.tasks[0].causes[-1], (name, failed)
-            assert place.cluster["storaged-0"].pid == pid
-            assert place.cluster["storaged-0"].ended() is None
+            assert disk_cluster.cluster["storaged-0"].pid == pid
+            assert disk_cluster.cluster["storaged-0"].exit_status() is None
             assert client.describe("g").version == version
-            assert len(place.graph.sample_nodes(100, "n")) == 100
+            assert len(disk_cluster.graph.sample_nodes(100, "n")) == 100
             disk.empty()
-            faults.set(hold_build_in=left)
+            faults.set(hold_build_in=remaining)
             client.recover_job(job.job_id)
         assert client.job(job.job_id).state == "FINISHED"
         assert client.describe("g").version == version + 1
-        assert ends_of(place.graph) == expected
-        if not left:
+        assert edge_ends(disk_cluster.graph) == expected
+        if not remaining:
             return
-    pytest.fail(f"no build came to {left}")
+    pytest.fail(f"no build came to {remaining}")
 
 
-def over(client: Client, job: Job) -> bool:
+def has_ended(client: Client, job: Job) -> bool:
     return client.job(job.job_id).state not in ("QUEUE", "RUNNING")
 
 
-def test_writes_to_a_full_disk_are_refused_and_what_was_acknowledged_before_and_after_is_there(place: Place) -> None:
-    client, disk = place.client, place.disk
-    before = ends_of(place.graph)
-    kept: list[tuple[int, int]] = []
+def test_full_disk_refuses_writes_and_keeps_acknowledged_ones(disk_cluster: SmallDiskCluster) -> None:
+    client, disk = disk_cluster.client, disk_cluster.disk
+    before = edge_ends(disk_cluster.graph)
+    acknowledged: list[tuple[int, int]] = []
     load = client.begin_load("g")
     refused = 0
     for chunk in range(12):
@@ -147,17 +147,17 @@ def test_writes_to_a_full_disk_are_refused_and_what_was_acknowledged_before_and_
             with pytest.raises(asterism.Unavailable, match="the disk is full"):
                 write()
             refused += 1
-            assert place.cluster["storaged-0"].ended() is None
+            assert disk_cluster.cluster["storaged-0"].exit_status() is None
             disk.empty()
         write()
-        kept += ends
+        acknowledged += ends
     load.commit()
     assert refused == 2
-    place.graph.build(timeout_s=WAIT_S)
-    assert ends_of(place.graph) == sorted(before + kept)
+    disk_cluster.graph.build(timeout_s=WAIT_S)
+    assert edge_ends(disk_cluster.graph) == sorted(before + acknowledged)
 
 
-def begun_until_refused(client: Client) -> asterism.Unavailable:
+def begin_loads_until_refused(client: Client) -> asterism.Unavailable:
     """What metad says once it can not write any more: its log may have some room of its own."""
     for _ in range(10_000):
         try:
@@ -167,7 +167,7 @@ def begun_until_refused(client: Client) -> asterism.Unavailable:
     pytest.fail("metad writes to a full disk")
 
 
-def test_a_metad_whose_disk_was_full_goes_on_with_room_and_what_it_refused_is_not_there(tmp_path: Path) -> None:
+def test_metad_recovers_from_full_disk_without_refused_writes(tmp_path: Path) -> None:
     mount = tmp_path / "disk"
     with small_disk(mount, 48) as disk, LocalCluster(storageds=1, data={"metad": mount / "data"}) as cluster, cluster.client(timeout_s=5.0) as client:
         client.create_space("g", SCHEMA)
@@ -179,9 +179,9 @@ def test_a_metad_whose_disk_was_full_goes_on_with_room_and_what_it_refused_is_no
             name = f"kept{round_}"
             load = client.begin_load("g")
             disk.fill()
-            refused = begun_until_refused(client)
+            refused = begin_loads_until_refused(client)
             assert "make room on the disk" in refused.message
-            made = {space.name for space in client.spaces()}
+            space_names = {space.name for space in client.spaces()}
             with pytest.raises(asterism.Unavailable, match="make room on the disk"):
                 client.create_space(name, SCHEMA)
             with pytest.raises(asterism.Unavailable, match="make room on the disk"):
@@ -189,30 +189,30 @@ def test_a_metad_whose_disk_was_full_goes_on_with_room_and_what_it_refused_is_no
             assert "make room on the disk" in cluster.missing("metad")
             assert len(graph.sample_nodes(100, "n")) == 100
             disk.empty()
-            until(lambda: cluster.missing("metad") == "", "it does not go on")
-            assert {space.name for space in client.spaces()} == made
+            wait_for(lambda: cluster.missing("metad") == "", "it does not go on")
+            assert {space.name for space in client.spaces()} == space_names
             load.commit()
             client.create_space(name, SCHEMA)
             assert graph.build(timeout_s=WAIT_S).state == "FINISHED"
-        assert (cluster["metad"].pid, cluster["metad"].ended()) == (pid, None)
-        known = {space.name: space.space_id for space in client.spaces()}
+        assert (cluster["metad"].pid, cluster["metad"].exit_status()) == (pid, None)
+        space_ids = {space.name: space.space_id for space in client.spaces()}
         jobs = [(job.job_id, job.state, job.version) for job in client.jobs()]
         cluster.kill("metad")
         cluster.restart("metad")
-        assert {space.name: space.space_id for space in client.spaces()} == known
+        assert {space.name: space.space_id for space in client.spaces()} == space_ids
         assert [(job.job_id, job.state, job.version) for job in client.jobs()] == jobs
 
 
-def test_a_storaged_that_can_not_start_on_a_full_disk_says_so_and_starts_with_room(place: Place) -> None:
-    expected = edges_of(place.graph, "to")
-    daemon = place.cluster["storaged-0"]
-    place.cluster.kill("storaged-0")
-    place.disk.fill()
+def test_storaged_exits_with_cause_when_started_on_full_disk(disk_cluster: SmallDiskCluster) -> None:
+    expected = edges_of(disk_cluster.graph, "to")
+    daemon = disk_cluster.cluster["storaged-0"]
+    disk_cluster.cluster.kill("storaged-0")
+    disk_cluster.disk.fill()
     daemon.start()
-    until(lambda: daemon.ended() is not None, "it runs on a disk that it can not write to")
-    assert daemon.ended() == 2
-    said = daemon.log.read_text().splitlines()[-1]
-    assert "identity.json: cannot be written (No space left on device); free space" in said
-    place.disk.empty()
-    place.cluster.restart("storaged-0")
-    assert edges_of(place.graph, "to") == expected
+    wait_for(lambda: daemon.exit_status() is not None, "it runs on a disk that it can not write to")
+    assert daemon.exit_status() == 2
+    last_line = daemon.log.read_text().splitlines()[-1]
+    assert "identity.json: cannot be written (No space left on device); free space" in last_line
+    disk_cluster.disk.empty()
+    disk_cluster.cluster.restart("storaged-0")
+    assert edges_of(disk_cluster.graph, "to") == expected

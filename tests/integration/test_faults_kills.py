@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.kit.invariants import Witness, edges_of, settled
+from tests.kit.invariants import ConsistencyMonitor, edges_of, assert_settled
 from tests.kit.waiting import HANG_S
 
 from asterism import Client
@@ -44,12 +44,12 @@ def cluster() -> Iterator[LocalCluster]:
 def client(cluster: LocalCluster) -> Iterator[Client]:
     """A client, while a witness watches the space that is struck; afterwards all is whole."""
     with cluster.client() as connected:
-        with Witness(cluster, "struck") as witness:
+        with ConsistencyMonitor(cluster, "struck") as witness:
             yield connected
         for faults in cluster.faults.values():
             faults.set()
-        assert witness.answered > 0
-        settled(cluster, connected, ["calm", "struck"])
+        assert witness.answered_count > 0
+        assert_settled(cluster, connected, ["calm", "struck"])
 
 
 def fill(client: Client, space: str, seed: int) -> int:
@@ -64,98 +64,98 @@ def fill(client: Client, space: str, seed: int) -> int:
     return load.commit()
 
 
-def until(holds: Callable[[], bool], what: str) -> None:
+def wait_for(condition: Callable[[], bool], message: str) -> None:
     end = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < end, what
+    while not condition():
+        assert time.monotonic() < end, message
         time.sleep(0.02)
 
 
-def finished(client: Client, job: Job) -> Job:
-    done = client.wait(job.job_id, timeout_s=WAIT_S)
-    assert done.state == "FINISHED", done
-    return done
+def wait_finished(client: Client, job: Job) -> Job:
+    result = client.wait(job.job_id, timeout_s=WAIT_S)
+    assert result.state == "FINISHED", result
+    return result
 
 
-def over(client: Client, job: Job) -> bool:
+def has_ended(client: Client, job: Job) -> bool:
     return client.job(job.job_id).state not in ("QUEUE", "RUNNING")
 
 
-def images(cluster: LocalCluster, client: Client, space: str) -> dict[str, bytes]:
+def image_manifests(cluster: LocalCluster, client: Client, space: str) -> dict[str, bytes]:
     """The manifests of the images of the current version: sizes and checksums of every file."""
     version = client.manifest(space)
-    found = {}
+    manifests = {}
     for name in ("storaged-0", "storaged-1"):
         parts = cluster.folder_of(name) / "spaces" / str(version.space_id) / "builds" / str(version.job_id) / "parts"
-        found.update({path.parent.name: path.read_bytes() for path in parts.glob("*/manifest.json")})
-    assert len(found) == SCHEMA["parts"]
-    return found
+        manifests.update({path.parent.name: path.read_bytes() for path in parts.glob("*/manifest.json")})
+    assert len(manifests) == SCHEMA["parts"]
+    return manifests
 
 
-def as_calm(cluster: LocalCluster, client: Client) -> None:
+def assert_same_as_calm(cluster: LocalCluster, client: Client) -> None:
     """Check that what was struck came to what an undisturbed build of the same comes to, byte for byte."""
-    assert images(cluster, client, "struck") == images(cluster, client, "calm")
+    assert image_manifests(cluster, client, "struck") == image_manifests(cluster, client, "calm")
     calm, struck = client.manifest("calm"), client.manifest("struck")
     assert struck.totals == calm.totals
     assert edges_of(client.graph("struck"), "to") == edges_of(client.graph("calm"), "to")
 
 
-def test_builds_whose_storaged_is_killed_in_pass_after_pass_come_to_the_same_bytes(cluster: LocalCluster, client: Client) -> None:
-    faults, left = cluster.faults["storaged-0"], list(PASSES)
+def test_builds_killed_in_every_pass_give_the_same_bytes(cluster: LocalCluster, client: Client) -> None:
+    faults, remaining = cluster.faults["storaged-0"], list(PASSES)
     for number in range(4):
         for space in ("calm", "struck"):
             fill(client, space, 100 + number)
-        finished(client, client.graph("calm").build(wait=False))
+        wait_finished(client, client.graph("calm").build(wait=False))
         version = client.describe("struck").version
-        faults.set(hold_build_in=left)
+        faults.set(hold_build_in=remaining)
         before = len(faults.reached())
         job = client.submit_job("struck")
         for _ in range(KILLS):
-            until(lambda was=before, job=job: len(faults.reached()) > was or over(client, job), f"the build has come to none of {left}")  # type: ignore[misc]
+            wait_for(lambda was=before, job=job: len(faults.reached()) > was or has_ended(client, job), f"the build has come to none of {remaining}")  # type: ignore[misc]
             if len(faults.reached()) == before:
                 break
             cluster.kill("storaged-0")
             assert client.describe("struck").version == version, "a half-built version was published"
-            left.remove(faults.reached()[-1][1])
-            faults.set(hold_build_in=left)
+            remaining.remove(faults.reached()[-1][1])
+            faults.set(hold_build_in=remaining)
             before = len(faults.reached())  # it may be held again before its restart is over
             cluster.restart("storaged-0")
         faults.set()
-        assert finished(client, job).version == version + 1
-        as_calm(cluster, client)
-        if not left:
+        assert wait_finished(client, job).version == version + 1
+        assert_same_as_calm(cluster, client)
+        if not remaining:
             return
-    pytest.fail(f"no build came to {left}")
+    pytest.fail(f"no build came to {remaining}")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_metad_that_is_killed_when_all_have_reported_publishes_the_version_once(cluster: LocalCluster, client: Client, when: str) -> None:
+def test_metad_killed_around_publication_publishes_once(cluster: LocalCluster, client: Client, when: str) -> None:
     for space in ("calm", "struck"):
         fill(client, space, 200)
-    finished(client, client.graph("calm").build(wait=False))
+    wait_finished(client, client.graph("calm").build(wait=False))
     version = client.describe("struck").version
     cluster.faults["metad"].set(**{f"die_{when}_write_of": "1/version/"})
     job = client.submit_job("struck")
-    until(lambda: cluster["metad"].ended() is not None, "metad lives")
-    assert cluster["metad"].ended() == -9
+    wait_for(lambda: cluster["metad"].exit_status() is not None, "metad lives")
+    assert cluster["metad"].exit_status() == -9
     cluster.faults["metad"].set()
     cluster.restart("metad")
-    assert finished(client, job).version == version + 1
+    assert wait_finished(client, job).version == version + 1
     assert client.describe("struck").version == version + 1
     assert [v.version for v in client.versions("struck")].count(version + 1) == 1
-    as_calm(cluster, client)
+    assert_same_as_calm(cluster, client)
 
 
 @pytest.mark.parametrize("ahead_s", [30 * 86400, -30 * 86400], ids=["forwards", "backwards"])
-def test_a_wall_clock_that_jumps_by_a_month_ends_no_lease_and_no_job(cluster: LocalCluster, client: Client, ahead_s: int) -> None:
+def test_wall_clock_jump_of_a_month_ends_no_lease_or_job(cluster: LocalCluster, client: Client, ahead_s: int) -> None:
     for space in ("calm", "struck"):
         fill(client, space, 300)
-    finished(client, client.graph("calm").build(wait=False))
+    wait_finished(client, client.graph("calm").build(wait=False))
     faults = cluster.faults["storaged-0"]
     before = len(faults.reached())
     faults.set(hold_build_in=["sweep"])
     job = client.submit_job("struck")
-    until(lambda: len(faults.reached()) > before, "the build has not come to the pass")
+    wait_for(lambda: len(faults.reached()) > before, "the build has not come to the pass")
     for name in ("metad", "graphd-0"):
         cluster.faults[name].set(wall_ahead_s=ahead_s)
     faults.set(hold_build_in=["sweep"], wall_ahead_s=ahead_s)
@@ -165,9 +165,9 @@ def test_a_wall_clock_that_jumps_by_a_month_ends_no_lease_and_no_job(cluster: Lo
         assert cluster.get("storaged-0", "/status")["leased"] is True
         time.sleep(0.05)
     faults.set(wall_ahead_s=ahead_s)
-    done = finished(client, job)
-    assert [task.attempt for task in done.tasks] == [1, 1]
+    result = wait_finished(client, job)
+    assert [task.attempt for task in result.tasks] == [1, 1]
     assert len(client.graph("struck").sample_nodes(10)) == 10
     for name in cluster.faults:
         cluster.faults[name].set()
-    as_calm(cluster, client)
+    assert_same_as_calm(cluster, client)

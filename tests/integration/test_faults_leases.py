@@ -18,8 +18,8 @@ import numpy as np
 import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.kit.invariants import Witness, edges_of, settled
-from tests.kit.task_processes import builds, gone
+from tests.kit.invariants import ConsistencyMonitor, edges_of, assert_settled
+from tests.kit.task_processes import find_builds, has_ended
 from tests.kit.waiting import HANG_S
 
 from asterism import Client, Graph
@@ -34,7 +34,7 @@ PASS = "sweep"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(storageds=2, lines=True, faults=True, flags={"metad": ["--lease-s", str(LEASE_S), "--heartbeat-interval-s", "0.2"]}) as running:
+    with LocalCluster(storageds=2, proxies=True, faults=True, flags={"metad": ["--lease-s", str(LEASE_S), "--heartbeat-interval-s", "0.2"]}) as running:
         yield running
 
 
@@ -57,26 +57,26 @@ def graph(client: Client) -> Graph:
     return graph
 
 
-def until(holds: Callable[[], bool], what: str) -> None:
+def wait_for(condition: Callable[[], bool], message: str) -> None:
     end = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < end, what
+    while not condition():
+        assert time.monotonic() < end, message
         time.sleep(0.02)
 
 
 @pytest.fixture(autouse=True)
-def whole(cluster: LocalCluster, client: Client, graph: Graph) -> Iterator[None]:
+def check_recovery(cluster: LocalCluster, client: Client, graph: Graph) -> Iterator[None]:
     before = edges_of(graph, "to")
-    with Witness(cluster, "g") as witness:
+    with ConsistencyMonitor(cluster, "g") as witness:
         yield
         for faults in cluster.faults.values():
             faults.set()
-        until(lambda: witness.answered > 0, "no draw was answered, during the test or after it")
-    settled(cluster, client, ["g"])
+        wait_for(lambda: witness.answered_count > 0, "no draw was answered, during the test or after it")
+    assert_settled(cluster, client, ["g"])
     assert edges_of(graph, "to") == before
 
 
-def held_in_mid_build(cluster: LocalCluster, client: Client, graph: Graph, name: str) -> tuple[Job, psutil.Process]:
+def start_held_build(cluster: LocalCluster, client: Client, graph: Graph, name: str) -> tuple[Job, psutil.Process]:
     """A job whose build at a storaged runs, and is in the middle of a pass for as long as the fault is set."""
     faults = cluster.faults[name]
     before = len(faults.reached())
@@ -84,64 +84,64 @@ def held_in_mid_build(cluster: LocalCluster, client: Client, graph: Graph, name:
     # A node of every part: what did not change is not built.
     graph.upsert_nodes(np.arange(4), "n", weights=np.random.default_rng().random(4))
     job = graph.build(wait=False)
-    until(lambda: len(faults.reached()) > before, "the build has not come to the pass")
+    wait_for(lambda: len(faults.reached()) > before, "the build has not come to the pass")
     child = psutil.Process(faults.reached()[-1][0])
-    assert child in builds(cluster, name)
-    assert not stopped(child)
+    assert child in find_builds(cluster, name)
+    assert not is_stopped(child)
     return job, child
 
 
-def stopped(process: psutil.Process) -> bool:
+def is_stopped(process: psutil.Process) -> bool:
     return bool(process.status() == psutil.STATUS_STOPPED)
 
 
-def online(client: Client, cluster: LocalCluster, name: str) -> bool:
+def is_online(client: Client, cluster: LocalCluster, name: str) -> bool:
     return {host.address: host.online for host in client.hosts()}[cluster[name].address]
 
 
 def assert_published(client: Client, job: Job) -> None:
-    done = client.wait(job.job_id, timeout_s=WAIT_S)
-    assert done.state == "FINISHED", done
-    assert client.describe("g").version == done.version
+    result = client.wait(job.job_id, timeout_s=WAIT_S)
+    assert result.state == "FINISHED", result
+    assert client.describe("g").version == result.version
 
 
 @pytest.mark.parametrize("cut", [{"there"}, {"back"}, {"there", "back"}], ids=["from it", "to it", "both ways"])
-def test_a_build_stands_still_once_beats_get_lost_for_longer_than_a_lease_and_goes_on_when_they_come_through(
+def test_build_without_lease_pauses_until_heartbeats_arrive(
     cluster: LocalCluster, client: Client, graph: Graph, cut: set[str]
 ) -> None:
-    job, child = held_in_mid_build(cluster, client, graph, "storaged-0")
+    job, child = start_held_build(cluster, client, graph, "storaged-0")
     version = client.describe("g").version
-    line = cluster.lines["storaged-0"]
-    line.cut |= cut
-    until(lambda: stopped(child), "the build goes on without a lease")
+    line = cluster.proxies["storaged-0"]
+    line.blocked |= cut
+    wait_for(lambda: is_stopped(child), "the build goes on without a lease")
     assert cluster.get("storaged-0", "/status")["leased"] is False
     cluster.faults["storaged-0"].set()
     # What is published is immutable, and named by its digest: draws from it go on without a lease.
     assert len(graph.sample_nodes(100, "n")) == 100
     if "there" in cut:
-        until(lambda: not online(client, cluster, "storaged-0"), "metad believes in a storaged that it does not hear")
-    assert stopped(child)
+        wait_for(lambda: not is_online(client, cluster, "storaged-0"), "metad believes in a storaged that it does not hear")
+    assert is_stopped(child)
     assert client.job(job.job_id).state == "RUNNING"
-    line.cut.clear()
+    line.blocked.clear()
     assert_published(client, job)
     assert client.describe("g").version == version + 1
     # The very same attempts: a silence costs no work.
     assert [task.attempt for task in client.job(job.job_id).tasks] == [1, 1]
 
 
-def test_a_storaged_that_was_frozen_past_its_lease_does_not_report_what_was_stopped_meanwhile(
+def test_frozen_storaged_does_not_report_a_stopped_attempt(
     cluster: LocalCluster, client: Client, graph: Graph
 ) -> None:
-    job, child = held_in_mid_build(cluster, client, graph, "storaged-0")
+    job, child = start_held_build(cluster, client, graph, "storaged-0")
     version = client.describe("g").version
     os.kill(cluster["storaged-0"].pid, signal.SIGSTOP)
     try:
-        until(lambda: not online(client, cluster, "storaged-0"), "metad believes in a frozen storaged")
+        wait_for(lambda: not is_online(client, cluster, "storaged-0"), "metad believes in a frozen storaged")
         client.stop_job(job.job_id)
         # Its lease is over: metad need not wait for its word.
-        until(lambda: client.job(job.job_id).state == "STOPPED", "a job waits for a frozen storaged")
+        wait_for(lambda: client.job(job.job_id).state == "STOPPED", "a job waits for a frozen storaged")
         cluster.faults["storaged-0"].set()  # the build ends while nobody can kill it, and its last line waits in the pipe
-        until(lambda: gone(child), "the build does not end")
+        wait_for(lambda: has_ended(child), "the build does not end")
         client.recover_job(job.job_id)
     finally:
         os.kill(cluster["storaged-0"].pid, signal.SIGCONT)
@@ -151,8 +151,8 @@ def test_a_storaged_that_was_frozen_past_its_lease_does_not_report_what_was_stop
     assert attempts == {2}, "the report of an attempt that was stopped was believed"
 
 
-def test_a_build_dies_with_its_storaged_even_where_it_stands_still(cluster: LocalCluster, client: Client, graph: Graph) -> None:
-    job, child = held_in_mid_build(cluster, client, graph, "storaged-1")
+def test_paused_build_dies_with_its_storaged(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+    job, child = start_held_build(cluster, client, graph, "storaged-1")
     child.send_signal(signal.SIGSTOP)
     cluster.kill("storaged-1")
     child.wait(timeout=HANG_S)
@@ -161,13 +161,13 @@ def test_a_build_dies_with_its_storaged_even_where_it_stands_still(cluster: Loca
     assert_published(client, job)
 
 
-def test_a_metad_whose_catalog_alone_is_gone_is_another_cluster_and_takes_no_storaged_in(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+def test_metad_without_its_catalog_accepts_no_storaged(cluster: LocalCluster, client: Client, graph: Graph) -> None:
     catalog = cluster.folder_of("metad") / "catalog"
     cluster["metad"].stop()
     shutil.move(catalog, catalog.with_name("kept"))
     try:
         cluster["metad"].start()
-        until(lambda: all("belongs to the cluster" in cluster.missing(name) for name in ("storaged-0", "storaged-1")), "it was not refused")
+        wait_for(lambda: all("belongs to the cluster" in cluster.missing(name) for name in ("storaged-0", "storaged-1")), "it was not refused")
         assert "catalog" in cluster.missing("storaged-0")
         # It deals no parts to those that will not hold them.
         assert client.hosts() == [] or all(host.role.upper() != "STORAGED" for host in client.hosts())
@@ -181,7 +181,7 @@ def test_a_metad_whose_catalog_alone_is_gone_is_another_cluster_and_takes_no_sto
     graph.build()
 
 
-def test_a_metad_that_lost_its_identity_goes_on_with_its_catalog_and_its_word_is_news(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+def test_metad_that_lost_its_identity_keeps_its_catalog(cluster: LocalCluster, client: Client, graph: Graph) -> None:
     before = cluster.get("metad", "/status")
     cluster.kill("metad")
     (cluster.folder_of("metad") / "identity.json").unlink()
@@ -195,24 +195,24 @@ def test_a_metad_that_lost_its_identity_goes_on_with_its_catalog_and_its_word_is
     graph.build()
 
 
-def test_a_storaged_that_lost_its_identity_is_refused_before_it_takes_what_it_has_for_nobodys(
+def test_storaged_does_not_start_on_data_without_identity(
     cluster: LocalCluster, client: Client, graph: Graph
 ) -> None:
     file = cluster.folder_of("storaged-1") / "identity.json"
     cluster.kill("storaged-1")
-    kept = file.read_bytes()
+    identity = file.read_bytes()
     file.unlink()
     cluster["storaged-1"].start()
-    until(lambda: cluster["storaged-1"].ended() is not None, "it runs as a host that nobody knows")
-    assert cluster["storaged-1"].ended() == 2
+    wait_for(lambda: cluster["storaged-1"].exit_status() is not None, "it runs as a host that nobody knows")
+    assert cluster["storaged-1"].exit_status() == 2
     assert f"{file}: missing, though the folder has data of the cluster" in cluster["storaged-1"].log.read_text().splitlines()[-1]
     assert not file.exists()
-    file.write_bytes(kept)
+    file.write_bytes(identity)
     cluster.restart("storaged-1")
 
 
 @pytest.mark.parametrize("name", ["metad", "storaged-0"])
-def test_a_second_daemon_on_a_folder_is_refused_with_the_one_that_has_it(cluster: LocalCluster, name: str) -> None:
+def test_second_daemon_on_a_folder_is_refused_with_owner_pid(cluster: LocalCluster, name: str) -> None:
     role = name.partition("-")[0]
     second = subprocess.run(
         [sys.executable, "-m", role, "--data", str(cluster.folder_of(name)), "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"],
@@ -225,4 +225,4 @@ def test_a_second_daemon_on_a_folder_is_refused_with_the_one_that_has_it(cluster
     assert f"is open in another process (pid {cluster[name].pid})" in second.stderr
     assert str(Path(cluster.folder_of(name))) in second.stderr
     assert "Traceback" not in second.stderr
-    assert cluster[name].ready()
+    assert cluster[name].is_ready()

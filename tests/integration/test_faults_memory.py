@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import edges_of
-from tests.kit.task_processes import builds
+from tests.kit.task_processes import find_builds
 from tests.kit.waiting import HANG_S, wait_until
 
 import asterism
 from asterism import Client, Graph
-from daemonkit.threads import LOST
+from daemonkit.threads import EXIT_STATUS
 
 SCHEMA = {
     "parts": 2,
@@ -60,7 +60,7 @@ def fill(client: Client, seed: int) -> None:
 
 
 @contextmanager
-def limited(pid: int, headroom: int) -> Iterator[None]:
+def limit_memory(pid: int, headroom: int) -> Iterator[None]:
     """Let a process have this much more memory than it has now; without a limit again afterwards, where it still runs."""
     size = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmData:"))
     before = resource.prlimit(pid, resource.RLIMIT_DATA)
@@ -72,16 +72,16 @@ def limited(pid: int, headroom: int) -> Iterator[None]:
             resource.prlimit(pid, resource.RLIMIT_DATA, before)
 
 
-def answers(graph: Graph) -> tuple[object, ...]:
-    near = graph.sample_neighbors(np.arange(200), "to", 4, seed=3, version=1)
+def query_results(graph: Graph) -> tuple[object, ...]:
+    neighbors = graph.sample_neighbors(np.arange(200), "to", 4, seed=3, version=1)
     features = graph.node_features(np.arange(0, NODES, 7), "x", version=1)["x"].tobytes()
-    return edges_of(graph, "to", version=1), near.nodes.tobytes(), features
+    return edges_of(graph, "to", version=1), neighbors.nodes.tobytes(), features
 
 
-def images(cluster: LocalCluster, job_id: int) -> list[bytes]:
+def image_manifests(cluster: LocalCluster, job_id: int) -> list[bytes]:
     """The manifests of the images that a build made: equal ones are of equal content."""
-    found = cluster.folder.glob(f"storaged-*/spaces/*/builds/{job_id}/parts/*/manifest.json")
-    return [path.read_bytes() for path in sorted(found)]
+    paths = cluster.folder.glob(f"storaged-*/spaces/*/builds/{job_id}/parts/*/manifest.json")
+    return [path.read_bytes() for path in sorted(paths)]
 
 
 def refusal(call: Callable[[], object]) -> asterism.AsterismError:
@@ -92,56 +92,56 @@ def refusal(call: Callable[[], object]) -> asterism.AsterismError:
     return refused.value
 
 
-def go_on(cluster: LocalCluster) -> None:
+def restart_until_ready(cluster: LocalCluster) -> None:
     """Wait until every daemon is ready; one that ended for want of memory is started again."""
 
     def ready() -> bool:
         for daemon in cluster.daemons.values():
-            if daemon.ended() is not None:
-                assert daemon.ended() in (LOST, -signal.SIGABRT), daemon.tail()
+            if daemon.exit_status() is not None:
+                assert daemon.exit_status() in (EXIT_STATUS, -signal.SIGABRT), daemon.tail()
                 daemon.start()
-        return cluster.ready_now()
+        return cluster.all_ready()
 
     wait_until(ready, "every daemon is ready")
     cluster.wait_ready()
 
 
-def test_a_load_beyond_memory_is_refused_and_what_was_acknowledged_stays(cluster: LocalCluster, client: Client, graph: Graph) -> None:
-    expected = answers(graph)
+def test_load_beyond_memory_is_refused_and_loses_no_data(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+    expected = query_results(graph)
     rng = np.random.default_rng(9)
     features = {"x": rng.random((4 * NODES, 64), np.float32)}
     weights = rng.random(4 * NODES)
     load = client.begin_load("g")
     load.write_nodes(0, "n", np.arange(100) + 10**6, weights=np.ones(100), features={"x": np.ones((100, 64), np.float32)})
-    with limited(cluster["storaged-0"].pid, 4 * MIB):
+    with limit_memory(cluster["storaged-0"].pid, 4 * MIB):
         refusal(lambda: load.write_nodes(1, "n", np.arange(4 * NODES) + 2 * 10**6, weights=weights, features=features))
-    go_on(cluster)
+    restart_until_ready(cluster)
     load.write_nodes(1, "n", np.arange(4 * NODES) + 2 * 10**6, weights=weights, features=features)
     load.commit()
-    built = graph.build(timeout_s=HANG_S)
-    assert client.manifest("g", built.version).count("NODE", 0) == 5 * NODES + 100
+    build = graph.build(timeout_s=HANG_S)
+    assert client.manifest("g", build.version).count("NODE", 0) == 5 * NODES + 100
     assert graph.node_features(np.arange(4 * NODES) + 2 * 10**6, "x")["x"].tobytes() == features["x"].tobytes()
-    assert answers(graph) == expected
+    assert query_results(graph) == expected
 
 
-def test_a_build_beyond_memory_fails_with_its_cause_and_is_recovered(cluster: LocalCluster, client: Client, graph: Graph) -> None:
-    expected = answers(graph)
+def test_build_beyond_memory_fails_with_cause_and_recovers(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+    expected = query_results(graph)
     graph.upsert_nodes([1], "n", weights=[2.0], features={"x": np.zeros((1, 64), np.float32)})
     for name in ("storaged-0", "storaged-1"):
         cluster.faults[name].set(hold_build_in=["nodes n"])
     job = client.submit_job("g", options={"link": "no"}).job_id
-    children = [wait_until(lambda name=name: builds(cluster, name), f"{name} builds")[0] for name in ("storaged-0", "storaged-1")]  # type: ignore[misc]
+    children = [wait_until(lambda name=name: find_builds(cluster, name), f"{name} builds")[0] for name in ("storaged-0", "storaged-1")]  # type: ignore[misc]
     wait_until(lambda: all(cluster.faults[name].reached() for name in ("storaged-0", "storaged-1")), "both builds are held")
-    with limited(children[0].pid, 0):
+    with limit_memory(children[0].pid, 0):
         cluster.faults["storaged-0"].set()
         cluster.faults["storaged-1"].set()
         failed = client.wait(job, timeout_s=HANG_S)
     assert failed.state == "FAILED"
     assert "memory" in failed.cause, failed.cause
-    assert answers(graph) == expected
+    assert query_results(graph) == expected
     client.recover_job(job)
     recovered = client.wait(job, timeout_s=HANG_S)
     assert recovered.state == "FINISHED"
-    again = client.wait(client.submit_job("g", options={"link": "no"}).job_id, timeout_s=HANG_S)
-    assert images(cluster, recovered.job_id) == images(cluster, again.job_id) != []
-    assert answers(graph) == expected
+    repeated = client.wait(client.submit_job("g", options={"link": "no"}).job_id, timeout_s=HANG_S)
+    assert image_manifests(cluster, recovered.job_id) == image_manifests(cluster, repeated.job_id) != []
+    assert query_results(graph) == expected

@@ -10,8 +10,8 @@ import numpy as np
 import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.kit.invariants import edges_of, settled
-from tests.kit.task_processes import builds
+from tests.kit.invariants import edges_of, assert_settled
+from tests.kit.task_processes import find_builds
 from tests.kit.waiting import HANG_S
 
 from asterism import Client, Conflict, NotFound
@@ -52,7 +52,7 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
     with cluster.client() as connected:
         yield connected
         cluster.faults["storaged-0"].set()
-        settled(cluster, connected, [space.name for space in connected.spaces()])
+        assert_settled(cluster, connected, [space.name for space in connected.spaces()])
 
 
 def fill(client: Client, space: str, rows: int) -> None:
@@ -64,55 +64,55 @@ def fill(client: Client, space: str, rows: int) -> None:
     load.commit()
 
 
-def until(holds: Callable[[], bool], what: str) -> None:
+def wait_for(condition: Callable[[], bool], message: str) -> None:
     end = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < end, what
+    while not condition():
+        assert time.monotonic() < end, message
         time.sleep(0.01)
 
 
-def resumed(cluster: LocalCluster, job_id: int) -> list[tuple[int, str]]:
-    words = [json.loads(line) for line in cluster["storaged-0"].log.read_text().splitlines() if '"build_resumed"' in line]
-    return [(word["kept"], word["at"]) for word in words if word["job"] == job_id]
+def resume_points(cluster: LocalCluster, job_id: int) -> list[tuple[int, str]]:
+    events = [json.loads(line) for line in cluster["storaged-0"].log.read_text().splitlines() if '"build_resumed"' in line]
+    return [(event["kept"], event["at"]) for event in events if event["job"] == job_id]
 
 
-def come_to(cluster: LocalCluster, client: Client, job_id: int, passes: list[str]) -> tuple[psutil.Process, str]:
+def hold_in_pass(cluster: LocalCluster, client: Client, job_id: int, passes: list[str]) -> tuple[psutil.Process, str]:
     """The build that is now in the middle of the first of these passes, and which that is."""
     faults = cluster.faults["storaged-0"]
     before = len(faults.reached())
     faults.set(hold_build_in=passes)
-    until(lambda: len(faults.reached()) > before, f"job {job_id} has come to none of {passes}: {client.job(job_id)}")
+    wait_for(lambda: len(faults.reached()) > before, f"job {job_id} has come to none of {passes}: {client.job(job_id)}")
     pid, name = faults.reached()[-1]
     return psutil.Process(pid), name
 
 
-def test_a_build_that_is_stopped_in_every_pass_stops_and_goes_on_in_it(cluster: LocalCluster, client: Client) -> None:
+def test_build_stopped_in_any_pass_resumes_in_that_pass(cluster: LocalCluster, client: Client) -> None:
     client.create_space("stopped", SCHEMA)
     fill(client, "stopped", MANY)
     cluster.faults["storaged-0"].set(hold_build_in=list(STEPS))
     job = client.submit_job("stopped")
-    left = list(STEPS)
-    while left:
-        child, name = come_to(cluster, client, job.job_id, left)
-        assert name == left.pop(0)
+    remaining = list(STEPS)
+    while remaining:
+        child, name = hold_in_pass(cluster, client, job.job_id, remaining)
+        assert name == remaining.pop(0)
         client.stop_job(job.job_id)
-        until(lambda: client.job(job.job_id).ended, "it does not stop")  # its pass is held: it ends by the stop alone
+        wait_for(lambda: client.job(job.job_id).ended, "it does not stop")  # its pass is held: it ends by the stop alone
         stopped = client.job(job.job_id)
         assert (stopped.state, [task.state for task in stopped.tasks], stopped.version) == ("STOPPED", ["STOPPED"], 0)
-        assert builds(cluster) == [], "the host gave its word and works on"
+        assert find_builds(cluster) == [], "the host gave its word and works on"
         assert not child.is_running()
-        cluster.faults["storaged-0"].set(hold_build_in=left)
+        cluster.faults["storaged-0"].set(hold_build_in=remaining)
         client.recover_job(job.job_id)
-    done = client.wait(job.job_id, timeout_s=WAIT_S)
-    assert (done.state, done.version) == ("FINISHED", 1)
-    assert [task.attempt for task in done.tasks] == [len(STEPS) + 1]
+    result = client.wait(job.job_id, timeout_s=WAIT_S)
+    assert (result.state, result.version) == ("FINISHED", 1)
+    assert [task.attempt for task in result.tasks] == [len(STEPS) + 1]
     # Of what was done before the pass nothing is done again, and of the rest everything.
-    assert resumed(cluster, job.job_id) == [step for step in STEPS.values() if step[1]]
+    assert resume_points(cluster, job.job_id) == [step for step in STEPS.values() if step[1]]
     manifest = client.manifest("stopped")
     assert (manifest.count("NODE", 0), manifest.count("EDGE", 0)) == (MANY, MANY)
 
 
-def test_a_space_that_is_dropped_in_every_pass_of_a_build_leaves_nothing_and_one_of_its_name_is_another(
+def test_space_dropped_in_any_build_pass_leaves_nothing(
     cluster: LocalCluster, client: Client
 ) -> None:
     ids = []
@@ -122,10 +122,10 @@ def test_a_space_that_is_dropped_in_every_pass_of_a_build_leaves_nothing_and_one
         fill(client, "dropped", FEW)
         cluster.faults["storaged-0"].set(hold_build_in=[name])
         job = client.submit_job("dropped")
-        child, _ = come_to(cluster, client, job.job_id, [name])
+        child, _ = hold_in_pass(cluster, client, job.job_id, [name])
         client.drop_space("dropped")
         assert client.job(job.job_id).state == "STOPPED"
-        until(lambda child=child: not child.is_running(), "its build goes on")  # type: ignore[misc]
+        wait_for(lambda child=child: not child.is_running(), "its build goes on")  # type: ignore[misc]
         assert client.job(job.job_id).cause == "space 'dropped' was dropped"
         with pytest.raises(NotFound, match="dropped"):
             client.describe("dropped")
@@ -140,16 +140,16 @@ def test_a_space_that_is_dropped_in_every_pass_of_a_build_leaves_nothing_and_one
     assert len(edges_of(client.graph("dropped"), "to")) == FEW
 
 
-def test_a_space_that_is_dropped_while_its_build_waits_for_its_turn_is_not_built(cluster: LocalCluster, client: Client) -> None:
+def test_space_dropped_while_its_build_is_queued_is_not_built(cluster: LocalCluster, client: Client) -> None:
     for space in ("first", "waiting"):
         client.create_space(space, SCHEMA)
         fill(client, space, FEW)
     job = client.submit_job("first")
-    child, _ = come_to(cluster, client, job.job_id, ["sweep"])
+    child, _ = hold_in_pass(cluster, client, job.job_id, ["sweep"])
     waiting = client.submit_job("waiting")
-    until(lambda: client.job(waiting.job_id).tasks[0].phase == "waits for a slot", "it does not wait")
+    wait_for(lambda: client.job(waiting.job_id).tasks[0].phase == "waits for a slot", "it does not wait")
     client.drop_space("waiting")
-    until(lambda: len(cluster.get("storaged-0", "/status")["builds"]) == 1, "it waits on")
+    wait_for(lambda: len(cluster.get("storaged-0", "/status")["builds"]) == 1, "it waits on")
     assert client.job(waiting.job_id).state == "STOPPED"
     assert child.is_running()
     cluster.faults["storaged-0"].set()

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.kit.invariants import Witness, edges_of, settled
-from tests.kit.metad import SCHEMA, Counter, finished
+from tests.kit.invariants import ConsistencyMonitor, edges_of, assert_settled
+from tests.kit.metad import SCHEMA, MetadClient, finished_report
 from tests.kit.waiting import HANG_S
 
 from asterism import Client
@@ -23,7 +23,7 @@ WAIT_S = HANG_S
 A, B = "storaged-a", "storaged-b"
 
 
-class Door(Counter):
+class FakeStorageds(MetadClient):
     """The doors of a metad process, and two storageds that are nothing but what a test says in their names."""
 
     def __init__(self, cluster: LocalCluster, client: Client) -> None:
@@ -32,36 +32,36 @@ class Door(Counter):
         self.incarnation = 1
         self.space = ""
 
-    def say(self, *reports: mpb.TaskReport, of: str = A, incarnation: int = 0) -> None:
+    def send_reports(self, *reports: mpb.TaskReport, uuid: str = A, incarnation: int = 0) -> None:
         """A beat of one of the two, of its present start unless another one is given."""
-        self.beat(of, *reports, incarnation=incarnation or self.incarnation)
+        self.heartbeat(uuid, *reports, incarnation=incarnation or self.incarnation)
 
     def restart(self) -> None:
         """Both begin anew."""
         self.incarnation += 1
         for uuid in (A, B):
-            self.say(of=uuid)
+            self.send_reports(uuid=uuid)
 
-    def order(self, of: str = A) -> mpb.TaskOrder:
+    def assignment(self, uuid: str = A) -> mpb.TaskOrder:
         """What one of the two should be doing in the space; metad may want to wait a moment first."""
         end = time.monotonic() + WAIT_S
         while True:
-            found = [order for order in self.poll(of, incarnation=self.incarnation).orders if order.job_id == self.job_id]
-            if found:
-                (order,) = found
-                return order
+            assignments = [task for task in self.poll(uuid, incarnation=self.incarnation).orders if task.job_id == self.job_id]
+            if assignments:
+                (task,) = assignments
+                return task
             assert time.monotonic() < end, "nothing is ordered"
-            self.say(of=A)
-            self.say(of=B)
+            self.send_reports(uuid=A)
+            self.send_reports(uuid=B)
             time.sleep(0.01)
 
-    def next_order(self, before: mpb.TaskOrder) -> mpb.TaskOrder:
+    def next_assignment(self, before: mpb.TaskOrder) -> mpb.TaskOrder:
         """The next attempt at a task of `A`."""
         end = time.monotonic() + WAIT_S
-        while (order := self.order()).attempt == before.attempt:
+        while (task := self.assignment()).attempt == before.attempt:
             assert time.monotonic() < end, "no other attempt is ordered"
             time.sleep(0.01)
-        return order
+        return task
 
     def begin_job(self) -> None:
         """A job of one more load."""
@@ -81,22 +81,22 @@ class Door(Counter):
         """The current one of the space."""
         return self.client.describe(self.space).version
 
-    def images(self) -> dict[int, str]:
+    def image_digests(self) -> dict[int, str]:
         """The digests that the current version was sealed with."""
         manifest = self.ask("get_manifest", mpb.ManifestRequest(space=self.space))
         return {image.part: image.digest for image in manifest.images}
 
 
-def told(order: mpb.TaskOrder, by: str = "") -> mpb.TaskReport:
+def completion_report(assignment: mpb.TaskOrder, digest_suffix: str = "") -> mpb.TaskReport:
     """A storaged's word that an order is done, and by whom."""
-    report = finished(order)
+    report = finished_report(assignment)
     for image in report.images:
-        image.digest += by
+        image.digest += digest_suffix
     return report
 
 
-def word(order: mpb.TaskOrder, state: pb.JobState, **more: object) -> mpb.TaskReport:
-    return mpb.TaskReport(task_id=order.task_id, attempt=order.attempt, state=state, **more)  # type: ignore[arg-type]
+def task_report(assignment: mpb.TaskOrder, state: pb.JobState, **fields: object) -> mpb.TaskReport:
+    return mpb.TaskReport(task_id=assignment.task_id, attempt=assignment.attempt, state=state, **fields)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -118,208 +118,208 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 @pytest.fixture(scope="module")
-def both(cluster: LocalCluster) -> Door:
-    return Door(cluster, cluster.client(timeout_s=10.0))
+def shared_storageds(cluster: LocalCluster) -> FakeStorageds:
+    return FakeStorageds(cluster, cluster.client(timeout_s=10.0))
 
 
 @pytest.fixture
-def door(both: Door) -> Iterator[Door]:
+def storageds(shared_storageds: FakeStorageds) -> Iterator[FakeStorageds]:
     """A space of its own, dealt to both, with a version and a job under way; afterwards every job is over and all is in order."""
-    both.restart()
-    both.space = f"s{time.time_ns()}"
-    both.create(both.space, SCHEMA)
+    shared_storageds.restart()
+    shared_storageds.space = f"s{time.time_ns()}"
+    shared_storageds.create(shared_storageds.space, SCHEMA)
     for _ in range(2):
-        both.begin_job()
-        if both.version() == 0:
+        shared_storageds.begin_job()
+        if shared_storageds.version() == 0:
             for uuid in (A, B):
-                both.say(told(both.order(uuid)), of=uuid)
-            assert both.state == "FINISHED"
-    yield both
-    versions = [version.version for version in both.client.versions(both.space)]
-    assert versions == list(range(both.version(), 0, -1)), "a number was left out, or given twice"
-    made = both.client.describe(both.space).created_ms  # jobs of an earlier space of the name are remembered too
-    jobs = [job for job in both.client.jobs(both.space) if job.submitted_ms >= made]
+                shared_storageds.send_reports(completion_report(shared_storageds.assignment(uuid)), uuid=uuid)
+            assert shared_storageds.state == "FINISHED"
+    yield shared_storageds
+    versions = [version.version for version in shared_storageds.client.versions(shared_storageds.space)]
+    assert versions == list(range(shared_storageds.version(), 0, -1)), "a number was left out, or given twice"
+    created_ms = shared_storageds.client.describe(shared_storageds.space).created_ms  # jobs of an earlier space of the name are remembered too
+    jobs = [job for job in shared_storageds.client.jobs(shared_storageds.space) if job.submitted_ms >= created_ms]
     assert sorted(job.version for job in jobs if job.version) == sorted(versions), "a version is not one job's"
     assert all(job.state == "FINISHED" for job in jobs if job.version)
-    settled(both.cluster, both.client, [both.space])
-    both.client.drop_space(both.space)
+    assert_settled(shared_storageds.cluster, shared_storageds.client, [shared_storageds.space])
+    shared_storageds.client.drop_space(shared_storageds.space)
 
 
-def test_a_report_that_comes_again_and_again_publishes_once(door: Door) -> None:
-    a, b = door.order(A), door.order(B)
+def test_repeated_reports_publish_once(storageds: FakeStorageds) -> None:
+    a, b = storageds.assignment(A), storageds.assignment(B)
     for _ in range(3):
-        door.say(told(a, "first"))
-    door.say(told(a, "second"))  # what was said before counts
-    assert (door.state, door.version()) == ("RUNNING", 1)
+        storageds.send_reports(completion_report(a, "first"))
+    storageds.send_reports(completion_report(a, "second"))  # what was said before counts
+    assert (storageds.state, storageds.version()) == ("RUNNING", 1)
     for _ in range(3):
-        door.say(told(b), of=B)
-        door.say(told(a, "third"))
-    assert (door.state, door.version()) == ("FINISHED", 2)
-    assert {door.images()[part] for part in a.parts} == {f"image-{part}first" for part in a.parts}
+        storageds.send_reports(completion_report(b), uuid=B)
+        storageds.send_reports(completion_report(a, "third"))
+    assert (storageds.state, storageds.version()) == ("FINISHED", 2)
+    assert {storageds.image_digests()[part] for part in a.parts} == {f"image-{part}first" for part in a.parts}
 
 
-def test_reports_in_another_order_than_they_were_made_come_to_the_same(door: Door) -> None:
-    a, b = door.order(A), door.order(B)
-    door.say(told(a))  # before anybody said that it runs
-    door.say(word(a, pb.RUNNING, rows_done=3, rows_total=9))
-    door.say(word(a, pb.FAILED, cause="late"))
-    door.say(word(a, pb.STOPPED))
-    door.say()
-    assert [task.state for task in door.job(door.job_id).tasks if task.host == A] == [pb.FINISHED]
-    door.say(told(b), of=B)
-    assert (door.state, door.version(), door.attempts()) == ("FINISHED", 2, {A: 1, B: 1})
+def test_reordered_reports_give_the_same_version(storageds: FakeStorageds) -> None:
+    a, b = storageds.assignment(A), storageds.assignment(B)
+    storageds.send_reports(completion_report(a))  # before anybody said that it runs
+    storageds.send_reports(task_report(a, pb.RUNNING, rows_done=3, rows_total=9))
+    storageds.send_reports(task_report(a, pb.FAILED, cause="late"))
+    storageds.send_reports(task_report(a, pb.STOPPED))
+    storageds.send_reports()
+    assert [task.state for task in storageds.job(storageds.job_id).tasks if task.host == A] == [pb.FINISHED]
+    storageds.send_reports(completion_report(b), uuid=B)
+    assert (storageds.state, storageds.version(), storageds.attempts()) == ("FINISHED", 2, {A: 1, B: 1})
 
 
-def test_what_an_earlier_attempt_says_after_a_later_one_was_ordered_does_not_count(door: Door) -> None:
-    first = door.order()
-    door.say(word(first, pb.FAILED, cause="disk"))
-    second = door.next_order(first)
-    for late in (told(first, "late"), word(first, pb.FAILED, cause="again", permanent=True), word(first, pb.STOPPED), word(first, pb.RUNNING)):
-        door.say(late)
-        door.say(late, told(first, "late"))
-    assert (door.state, door.attempts()[A]) == ("RUNNING", 2)
-    assert [list(task.causes) for task in door.job(door.job_id).tasks if task.host == A] == [["attempt 1: disk"]]
-    door.say(told(second, "right"))
-    door.say(told(first, "late"))
-    door.say(told(door.order(B)), of=B)
-    assert (door.state, door.version()) == ("FINISHED", 2)
-    assert {door.images()[part] for part in second.parts} == {f"image-{part}right" for part in second.parts}
+def test_reports_of_superseded_attempts_are_ignored(storageds: FakeStorageds) -> None:
+    first = storageds.assignment()
+    storageds.send_reports(task_report(first, pb.FAILED, cause="disk"))
+    second = storageds.next_assignment(first)
+    for late in (completion_report(first, "late"), task_report(first, pb.FAILED, cause="again", permanent=True), task_report(first, pb.STOPPED), task_report(first, pb.RUNNING)):
+        storageds.send_reports(late)
+        storageds.send_reports(late, completion_report(first, "late"))
+    assert (storageds.state, storageds.attempts()[A]) == ("RUNNING", 2)
+    assert [list(task.causes) for task in storageds.job(storageds.job_id).tasks if task.host == A] == [["attempt 1: disk"]]
+    storageds.send_reports(completion_report(second, "right"))
+    storageds.send_reports(completion_report(first, "late"))
+    storageds.send_reports(completion_report(storageds.assignment(B)), uuid=B)
+    assert (storageds.state, storageds.version()) == ("FINISHED", 2)
+    assert {storageds.image_digests()[part] for part in second.parts} == {f"image-{part}right" for part in second.parts}
 
 
-def test_what_is_said_of_attempts_that_were_never_ordered_or_are_anothers_does_not_count(door: Door) -> None:
-    a, b = door.order(A), door.order(B)
+def test_reports_of_unassigned_attempts_are_ignored(storageds: FakeStorageds) -> None:
+    a, b = storageds.assignment(A), storageds.assignment(B)
     early = mpb.TaskOrder()
     early.CopyFrom(a)
     early.attempt = 2
-    door.say(told(early), told(b, "not its own"))
-    door.say(mpb.TaskReport(task_id=999_999, attempt=1, state=pb.FINISHED))
-    assert (door.state, door.version(), door.attempts()) == ("RUNNING", 1, {A: 1, B: 1})
-    door.say(told(a))
-    door.say(told(b), of=B)
-    assert (door.state, door.version()) == ("FINISHED", 2)
-    assert {door.images()[part] for part in b.parts} == {f"image-{part}" for part in b.parts}
+    storageds.send_reports(completion_report(early), completion_report(b, "not its own"))
+    storageds.send_reports(mpb.TaskReport(task_id=999_999, attempt=1, state=pb.FINISHED))
+    assert (storageds.state, storageds.version(), storageds.attempts()) == ("RUNNING", 1, {A: 1, B: 1})
+    storageds.send_reports(completion_report(a))
+    storageds.send_reports(completion_report(b), uuid=B)
+    assert (storageds.state, storageds.version()) == ("FINISHED", 2)
+    assert {storageds.image_digests()[part] for part in b.parts} == {f"image-{part}" for part in b.parts}
 
 
-def test_an_earlier_start_of_a_storaged_is_refused_and_what_it_reports_does_not_count(door: Door) -> None:
-    before, started = door.order(), door.incarnation
-    door.restart()
-    after = door.next_order(before)
-    for late in (told(before, "late"), told(after, "late"), word(before, pb.FAILED, cause="late")):
-        with pytest.raises(Stale, match=f"incarnation={started}: expected"):
-            door.say(late, incarnation=started)
-    with pytest.raises(Stale, match=f"incarnation={started}: expected"):
-        door.poll(A, incarnation=started)
-    door.say(told(before, "late"))  # the new start repeats what it found of the old one
-    assert (door.state, door.version(), door.attempts()[A]) == ("RUNNING", 1, 2)
-    door.say(told(after, "right"))
-    door.say(told(door.order(B)), of=B)
-    assert (door.state, door.version()) == ("FINISHED", 2)
-    assert door.images()[after.parts[0]].endswith("right")
+def test_reports_of_an_earlier_incarnation_are_refused(storageds: FakeStorageds) -> None:
+    before, incarnation = storageds.assignment(), storageds.incarnation
+    storageds.restart()
+    after = storageds.next_assignment(before)
+    for late in (completion_report(before, "late"), completion_report(after, "late"), task_report(before, pb.FAILED, cause="late")):
+        with pytest.raises(Stale, match=f"incarnation={incarnation}: expected"):
+            storageds.send_reports(late, incarnation=incarnation)
+    with pytest.raises(Stale, match=f"incarnation={incarnation}: expected"):
+        storageds.poll(A, incarnation=incarnation)
+    storageds.send_reports(completion_report(before, "late"))  # the new start repeats what it found of the old one
+    assert (storageds.state, storageds.version(), storageds.attempts()[A]) == ("RUNNING", 1, 2)
+    storageds.send_reports(completion_report(after, "right"))
+    storageds.send_reports(completion_report(storageds.assignment(B)), uuid=B)
+    assert (storageds.state, storageds.version()) == ("FINISHED", 2)
+    assert storageds.image_digests()[after.parts[0]].endswith("right")
 
 
-def test_an_output_that_a_restart_may_have_lost_is_asked_for_anew_however_often_its_report_comes_again(door: Door) -> None:
-    before = door.order()
-    door.say(told(before, "before"))
-    door.restart()
-    after = door.next_order(before)
+def test_restart_reassigns_finished_but_unpublished_output(storageds: FakeStorageds) -> None:
+    before = storageds.assignment()
+    storageds.send_reports(completion_report(before, "before"))
+    storageds.restart()
+    after = storageds.next_assignment(before)
     for _ in range(2):
-        door.say(told(before, "before"))
-        door.say(told(door.order(B)), of=B)
-    assert (door.state, door.version()) == ("RUNNING", 1)
-    door.say(told(after, "after"))
-    assert (door.state, door.version()) == ("FINISHED", 2)
-    assert door.images()[after.parts[0]].endswith("after")
+        storageds.send_reports(completion_report(before, "before"))
+        storageds.send_reports(completion_report(storageds.assignment(B)), uuid=B)
+    assert (storageds.state, storageds.version()) == ("RUNNING", 1)
+    storageds.send_reports(completion_report(after, "after"))
+    assert (storageds.state, storageds.version()) == ("FINISHED", 2)
+    assert storageds.image_digests()[after.parts[0]].endswith("after")
 
 
-def test_an_end_that_is_reported_of_a_job_that_was_stopped_publishes_nothing_and_a_recovery_does(door: Door) -> None:
-    a, b = door.order(A), door.order(B)
-    for uuid, order in ((A, a), (B, b)):
-        door.say(word(order, pb.RUNNING), of=uuid)
-    door.client.stop_job(door.job_id)
-    assert door.state == "RUNNING"  # nobody has given a word yet
-    door.say(told(a))  # it had ended before it heard of the stop
-    door.say(told(a))
-    assert door.state == "RUNNING"
-    door.say(told(b), of=B)
-    assert (door.state, door.version()) == ("STOPPED", 1)
+def test_stopped_job_publishes_only_after_its_recovery(storageds: FakeStorageds) -> None:
+    a, b = storageds.assignment(A), storageds.assignment(B)
+    for uuid, assignment in ((A, a), (B, b)):
+        storageds.send_reports(task_report(assignment, pb.RUNNING), uuid=uuid)
+    storageds.client.stop_job(storageds.job_id)
+    assert storageds.state == "RUNNING"  # nobody has given a word yet
+    storageds.send_reports(completion_report(a))  # it had ended before it heard of the stop
+    storageds.send_reports(completion_report(a))
+    assert storageds.state == "RUNNING"
+    storageds.send_reports(completion_report(b), uuid=B)
+    assert (storageds.state, storageds.version()) == ("STOPPED", 1)
     for _ in range(2):
-        door.say(told(a), word(a, pb.RUNNING))
-        door.say(told(b), of=B)
-    assert (door.state, door.version()) == ("STOPPED", 1)
-    door.client.recover_job(door.job_id)
-    again = door.next_order(a)
-    door.say(told(a, "late"))
-    door.say(told(b, "late"), of=B)
-    assert (door.state, door.version(), again.attempt) == ("RUNNING", 1, 2)
-    door.say(told(again))
-    door.say(told(door.order(B)), of=B)
-    assert (door.state, door.version()) == ("FINISHED", 2)
-    assert all(not digest.endswith("late") for digest in door.images().values())
+        storageds.send_reports(completion_report(a), task_report(a, pb.RUNNING))
+        storageds.send_reports(completion_report(b), uuid=B)
+    assert (storageds.state, storageds.version()) == ("STOPPED", 1)
+    storageds.client.recover_job(storageds.job_id)
+    recovered = storageds.next_assignment(a)
+    storageds.send_reports(completion_report(a, "late"))
+    storageds.send_reports(completion_report(b, "late"), uuid=B)
+    assert (storageds.state, storageds.version(), recovered.attempt) == ("RUNNING", 1, 2)
+    storageds.send_reports(completion_report(recovered))
+    storageds.send_reports(completion_report(storageds.assignment(B)), uuid=B)
+    assert (storageds.state, storageds.version()) == ("FINISHED", 2)
+    assert all(not digest.endswith("late") for digest in storageds.image_digests().values())
 
 
-def test_an_end_that_is_reported_of_a_space_that_was_dropped_does_nothing_to_one_of_its_name(door: Door) -> None:
-    a, b = door.order(A), door.order(B)
-    door.client.drop_space(door.space)
-    for uuid, order in ((A, a), (B, b)):
-        door.say(told(order), of=uuid)
-    assert door.state == "STOPPED"
-    door.create(door.space, SCHEMA)
-    for uuid, order in ((A, a), (B, b)):
-        door.say(told(order, "late"), of=uuid)
-    assert door.version() == 0
-    door.begin_job()
-    new = door.order()
+def test_reports_of_a_dropped_space_do_not_reach_its_namesake(storageds: FakeStorageds) -> None:
+    a, b = storageds.assignment(A), storageds.assignment(B)
+    storageds.client.drop_space(storageds.space)
+    for uuid, assignment in ((A, a), (B, b)):
+        storageds.send_reports(completion_report(assignment), uuid=uuid)
+    assert storageds.state == "STOPPED"
+    storageds.create(storageds.space, SCHEMA)
+    for uuid, assignment in ((A, a), (B, b)):
+        storageds.send_reports(completion_report(assignment, "late"), uuid=uuid)
+    assert storageds.version() == 0
+    storageds.begin_job()
+    new = storageds.assignment()
     assert (new.space_id > a.space_id, new.task_id > a.task_id) == (True, True)
-    door.say(told(a, "late"))
-    assert (door.state, door.version()) == ("RUNNING", 0)
-    door.say(told(new))
-    door.say(told(door.order(B)), of=B)
-    assert (door.state, door.version()) == ("FINISHED", 1)
+    storageds.send_reports(completion_report(a, "late"))
+    assert (storageds.state, storageds.version()) == ("RUNNING", 0)
+    storageds.send_reports(completion_report(new))
+    storageds.send_reports(completion_report(storageds.assignment(B)), uuid=B)
+    assert (storageds.state, storageds.version()) == ("FINISHED", 1)
 
 
-def test_reports_that_are_lost_cost_nothing_but_time_and_an_order_stands_until_it_is_answered(door: Door) -> None:
-    a = door.order()
+def test_task_assignments_survive_lost_heartbeats(storageds: FakeStorageds) -> None:
+    a = storageds.assignment()
     # Neither is heard for longer than a lease: both orders wait for them, as they were.
     end = time.monotonic() + WAIT_S
-    while any(host.online for host in door.client.hosts() if host.uuid in (A, B)):
+    while any(host.online for host in storageds.client.hosts() if host.uuid in (A, B)):
         assert time.monotonic() < end
         time.sleep(0.05)
-    assert door.state == "RUNNING"
-    door.say(of=A)
-    door.say(of=B)
-    assert [door.order(uuid).attempt for uuid in (A, B, A, B)] == [1, 1, 1, 1]
-    door.say(told(a))
-    door.say(told(door.order(B)), of=B)
-    assert (door.state, door.version(), door.attempts()) == ("FINISHED", 2, {A: 1, B: 1})
+    assert storageds.state == "RUNNING"
+    storageds.send_reports(uuid=A)
+    storageds.send_reports(uuid=B)
+    assert [storageds.assignment(uuid).attempt for uuid in (A, B, A, B)] == [1, 1, 1, 1]
+    storageds.send_reports(completion_report(a))
+    storageds.send_reports(completion_report(storageds.assignment(B)), uuid=B)
+    assert (storageds.state, storageds.version(), storageds.attempts()) == ("FINISHED", 2, {A: 1, B: 1})
 
 
-def test_reports_that_come_again_after_metad_was_killed_publish_once(door: Door) -> None:
-    a, b = door.order(A), door.order(B)
-    door.say(told(a, "first"))
-    door.cluster.kill("metad")
-    door.cluster.restart("metad")
-    door.say(told(a, "again"))
-    door.say(told(b), of=B)
-    door.cluster.kill("metad")
-    door.cluster.restart("metad")
-    door.say(told(b, "again"), of=B)
-    door.say(told(a, "again"))
-    assert (door.state, door.version()) == ("FINISHED", 2)
-    assert not [digest for digest in door.images().values() if digest.endswith("again")]
+def test_reports_repeated_after_metad_restart_publish_once(storageds: FakeStorageds) -> None:
+    a, b = storageds.assignment(A), storageds.assignment(B)
+    storageds.send_reports(completion_report(a, "first"))
+    storageds.cluster.kill("metad")
+    storageds.cluster.restart("metad")
+    storageds.send_reports(completion_report(a, "again"))
+    storageds.send_reports(completion_report(b), uuid=B)
+    storageds.cluster.kill("metad")
+    storageds.cluster.restart("metad")
+    storageds.send_reports(completion_report(b, "again"), uuid=B)
+    storageds.send_reports(completion_report(a, "again"))
+    assert (storageds.state, storageds.version()) == ("FINISHED", 2)
+    assert not [digest for digest in storageds.image_digests().values() if digest.endswith("again")]
 
 
 SHAPE = {"parts": 4, "direction": "both", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}}
 NODES, EDGES = 2_000, 6_000
 
 
-def until(holds: Callable[[], bool], what: str) -> None:
+def wait_for(condition: Callable[[], bool], message: str) -> None:
     end = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < end, what
+    while not condition():
+        assert time.monotonic() < end, message
         time.sleep(0.02)
 
 
-def test_builds_over_a_network_that_loses_doubles_and_reorders_beats_publish_what_was_loaded_and_once() -> None:
+def test_builds_over_an_unreliable_network_publish_once() -> None:
     with LocalCluster(
         storageds=2, relay=True, flags={"metad": ["--lease-s", "1.5", "--heartbeat-interval-s", "0.2", "--retry-backoff-s", "0.05"]}
     ) as cluster:
@@ -338,26 +338,26 @@ def test_builds_over_a_network_that_loses_doubles_and_reorders_beats_publish_wha
 
         fill("g")
         graph.build(timeout_s=WAIT_S)
-        with Witness(cluster, "g") as witness:
-            relay.wild = True
+        with ConsistencyMonitor(cluster, "g") as witness:
+            relay.is_faulty = True
             for version in range(2, 4):
                 fill("g")
                 job = client.submit_job("g")
                 if version == 2:
                     client.stop_job(job.job_id)
-                    until(lambda job=job: client.job(job.job_id).state == "STOPPED", "it does not stop")  # type: ignore[misc]
+                    wait_for(lambda job=job: client.job(job.job_id).state == "STOPPED", "it does not stop")  # type: ignore[misc]
                     client.recover_job(job.job_id)
                 if version == 3:
                     fill("other")
                     client.submit_job("other")
                     client.drop_space("other")
-                done = client.wait(job.job_id, timeout_s=WAIT_S)
-                assert (done.state, done.version) == ("FINISHED", version), done
-            relay.wild = False
-        assert witness.answered > 0
-        assert relay.again > 10
+                result = client.wait(job.job_id, timeout_s=WAIT_S)
+                assert (result.state, result.version) == ("FINISHED", version), result
+            relay.is_faulty = False
+        assert witness.answered_count > 0
+        assert relay.repeated > 10
         assert relay.lost > 0
         edges = len(edges_of(graph, "to"))
         assert edges == 3 * EDGES
         assert [job.version for job in client.jobs("g")] == [3, 2, 1]
-        settled(cluster, client, ["g"])
+        assert_settled(cluster, client, ["g"])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.kit.cluster import FAST, Daemon, LocalCluster
+from tests.kit.cluster import FAST_HEARTBEATS, Daemon, LocalCluster
 from tests.kit.invariants import edges_of
 from tests.kit.waiting import HANG_S, wait_until
 
@@ -20,7 +20,7 @@ from asterism import Client, Graph
 
 SCHEMA = {"parts": 4, "direction": "both", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}}
 NODES, EDGES = 400, 2_000
-AWAY = (asterism.Unavailable, asterism.Stale, asterism.NotFound, asterism.NotReady)
+UNAVAILABLE_ERRORS = (asterism.Unavailable, asterism.Stale, asterism.NotFound, asterism.NotReady)
 FLAGS = {"storaged": ["--open-retry-s", "0.5"], "metad": ["--max-attempts", "1"]}
 
 
@@ -43,28 +43,28 @@ def fill(graph: Graph, seed: int) -> None:
     load.commit()
 
 
-def filled(client: Client, name: str, seed: int) -> Graph:
+def create_built_space(client: Client, name: str, seed: int) -> Graph:
     client.create_space(name, SCHEMA)
     fill(client.graph(name), seed)
     client.graph(name).build(timeout_s=HANG_S)
     return client.graph(name)
 
 
-def answers(graph: Graph) -> tuple[object, ...]:
-    near = graph.sample_neighbors(np.arange(50), "to", 4, seed=3)
-    return edges_of(graph, "to"), near.nodes.tobytes(), graph.sample_nodes(50, "n", seed=3).nodes.tobytes()
+def query_results(graph: Graph) -> tuple[object, ...]:
+    neighbors = graph.sample_neighbors(np.arange(50), "to", 4, seed=3)
+    return edges_of(graph, "to"), neighbors.nodes.tobytes(), graph.sample_nodes(50, "n", seed=3).nodes.tobytes()
 
 
 def swap(one: Path, other: Path) -> None:
     """Exchange two folders."""
-    aside = one.with_name("aside")
-    one.rename(aside)
+    temporary = one.with_name("aside")
+    one.rename(temporary)
     other.rename(one)
-    aside.rename(other)
+    temporary.rename(other)
 
 
-def missing(cluster: LocalCluster, name: str) -> str:
-    assert cluster[name].ended() is None, cluster[name].tail()
+def readiness_message(cluster: LocalCluster, name: str) -> str:
+    assert cluster[name].exit_status() is None, cluster[name].tail()
     try:
         return cluster.missing(name)
     except OSError:
@@ -92,9 +92,9 @@ SWAPS: dict[str, tuple[Pair, tuple[str, ...]]] = {
 }
 
 
-def test_swapped_databases_are_refused_by_the_name_of_their_owner(cluster: LocalCluster, client: Client) -> None:
-    one, other = filled(client, "one", 1), filled(client, "other", 2)
-    expected = [answers(graph) for graph in (one, other)]
+def test_swapped_databases_are_refused_and_name_their_owner(cluster: LocalCluster, client: Client) -> None:
+    one, other = create_built_space(client, "one", 1), create_built_space(client, "other", 2)
+    expected = [query_results(graph) for graph in (one, other)]
     for case, (pair, names) in SWAPS.items():
         folders = pair(cluster, one, other)
         for name in names:
@@ -103,11 +103,11 @@ def test_swapped_databases_are_refused_by_the_name_of_their_owner(cluster: Local
         for name in names:
             cluster[name].start()
         for name in names:
-            said = f"space one can not be opened: {space_folder(cluster, name, one)}/graph: the database belongs to space "
-            wait_until(lambda name=name, said=said: said in missing(cluster, name), f"{case}: {name} says {said}")  # type: ignore[misc]
-        with pytest.raises(AWAY):
-            answers(one)
-        with pytest.raises(AWAY):
+            message = f"space one can not be opened: {space_folder(cluster, name, one)}/graph: the database belongs to space "
+            wait_until(lambda name=name, said=message: said in readiness_message(cluster, name), f"{case}: {name} says {message}")  # type: ignore[misc]
+        with pytest.raises(UNAVAILABLE_ERRORS):
+            query_results(one)
+        with pytest.raises(UNAVAILABLE_ERRORS):
             one.upsert_nodes(np.arange(8), "n", weights=np.ones(8))
         for name in names:
             assert cluster[name].stop() == 0
@@ -115,15 +115,15 @@ def test_swapped_databases_are_refused_by_the_name_of_their_owner(cluster: Local
         for name in names:
             cluster[name].start()
         cluster.wait_ready()
-        assert [answers(graph) for graph in (one, other)] == expected
+        assert [query_results(graph) for graph in (one, other)] == expected
 
 
-def test_swapped_images_change_no_answer(cluster: LocalCluster, client: Client) -> None:
+def test_swapped_images_change_no_result(cluster: LocalCluster, client: Client) -> None:
     """Images of two versions, and of two partitions of one: withdrawn, made again from the database, and served as they were."""
-    graph = filled(client, "one", 1)
+    graph = create_built_space(client, "one", 1)
     fill(graph, 2)
     graph.build(timeout_s=HANG_S)
-    expected = {version: versioned(graph, version) for version in (1, 2)}
+    expected = {version: version_results(graph, version) for version in (1, 2)}
     assert expected[1] != expected[2]
     first, second = (sorted(job.glob("parts/*")) for job in sorted((space_folder(cluster, "storaged-0", graph) / "builds").iterdir()))
     for pair in ((first[0], second[0]), (second[0], second[1])):
@@ -131,97 +131,97 @@ def test_swapped_images_change_no_answer(cluster: LocalCluster, client: Client) 
         swap(*pair)
         cluster["storaged-0"].start()
         for version in (1, 2):
-            wait_until(lambda version=version: served(graph, version, expected[version]), f"version {version} is served")  # type: ignore[misc]
+            wait_until(lambda version=version: is_served(graph, version, expected[version]), f"version {version} is served")  # type: ignore[misc]
     cluster.wait_ready()
 
 
-def versioned(graph: Graph, version: int) -> tuple[object, ...]:
+def version_results(graph: Graph, version: int) -> tuple[object, ...]:
     sample = graph.sample_nodes(50, "n", seed=3, version=version)
     return edges_of(graph, "to", version=version), sample.nodes.tobytes()
 
 
-def served(graph: Graph, version: int, expected: tuple[object, ...]) -> bool:
+def is_served(graph: Graph, version: int, expected: tuple[object, ...]) -> bool:
     """Whether a version is served; where it is, its answers are the expected ones."""
     try:
-        found = versioned(graph, version)
-    except AWAY:
+        results = version_results(graph, version)
+    except UNAVAILABLE_ERRORS:
         return False
-    assert found == expected
+    assert results == expected
     return True
 
 
 def test_a_folder_of_another_cluster_is_refused(cluster: LocalCluster, client: Client, tmp_path: Path) -> None:
-    graph = filled(client, "one", 1)
-    expected = answers(graph)
+    graph = create_built_space(client, "one", 1)
+    expected = query_results(graph)
     folder = cluster.folder_of("storaged-0")
     with LocalCluster(storageds=1, folder=tmp_path) as other:
-        with storaged(other, folder) as guest:  # while it is in use
-            wait_until(lambda: guest.ended() is not None, "the guest ends")
-            assert guest.ended() == 2
+        with run_storaged(other, folder) as guest:  # while it is in use
+            wait_until(lambda: guest.exit_status() is not None, "the guest ends")
+            assert guest.exit_status() == 2
             assert str(folder) in guest.tail()
         assert cluster["storaged-0"].stop() == 0
-        with storaged(other, folder) as guest:
-            refused = f"data={folder}: belongs to the cluster "
-            wait_until(lambda: refused in said_by(guest), f"the guest says {refused}")
+        with run_storaged(other, folder) as guest:
+            message = f"data={folder}: belongs to the cluster "
+            wait_until(lambda: message in readiness_response(guest), f"the guest says {message}")
             with other.client() as connected:
                 assert not any(host.online and host.address == guest.address for host in connected.hosts())
         cluster["storaged-0"].start()
     cluster.wait_ready()
-    assert answers(graph) == expected
+    assert query_results(graph) == expected
 
 
-def test_whole_folders_of_two_storageds_may_change_places(cluster: LocalCluster, client: Client) -> None:
+def test_two_storageds_may_exchange_their_folders(cluster: LocalCluster, client: Client) -> None:
     """The identity is in the folder: each part is found at its new address."""
-    graph = filled(client, "one", 1)
-    expected = answers(graph)
+    graph = create_built_space(client, "one", 1)
+    expected = query_results(graph)
     for name in ("storaged-0", "storaged-1"):
         assert cluster[name].stop() == 0
     swap(cluster.folder_of("storaged-0"), cluster.folder_of("storaged-1"))
     for name in ("storaged-0", "storaged-1"):
         cluster[name].start()
     cluster.wait_ready()
-    assert answers(graph) == expected
+    assert query_results(graph) == expected
 
 
 def test_a_copied_folder_is_refused_while_its_original_runs(cluster: LocalCluster, client: Client) -> None:
-    graph = filled(client, "one", 1)
-    expected = answers(graph)
+    graph = create_built_space(client, "one", 1)
+    expected = query_results(graph)
     folder = cluster.folder_of("storaged-0")
     copied = folder.with_name("copied")
     shutil.copytree(folder, copied, ignore=shutil.ignore_patterns("*.tmp"))
-    with storaged(cluster, copied) as copy:
+    with run_storaged(cluster, copied) as copy:
         for _ in range(2):  # its second start is no more welcome than its first
-            refused = f"data='{copied}': the folder is a copy: uuid="
-            wait_until(lambda refused=refused: refused in said_by(copy), f"the copy says {refused}")  # type: ignore[misc]
-            assert f"already used by the process at {cluster['storaged-0'].address}" in said_by(copy)
-            assert cluster["storaged-0"].ready()
+            message = f"data='{copied}': the folder is a copy: uuid="
+            wait_until(lambda refused=message: refused in readiness_response(copy), f"the copy says {message}")  # type: ignore[misc]
+            assert f"already used by the process at {cluster['storaged-0'].address}" in readiness_response(copy)
+            assert cluster["storaged-0"].is_ready()
             fill(graph, 2)
             assert graph.build(timeout_s=HANG_S).state == "FINISHED"
             copy.kill()
             copy.start()
-        latest = answers(graph)
+        latest = query_results(graph)
         assert latest != expected
         # Alone, it is heard; what it lacks is found out.
         fill(graph, 3)
         cluster.kill("storaged-0")
-        wait_until(lambda: online(client, copy), "the copy is heard once the lease of its original is over")
+        wait_until(lambda: is_online(client, copy), "the copy is heard once the lease of its original is over")
         failed = client.wait(client.submit_job("one", options={"link": "no"}).job_id, timeout_s=HANG_S)
         assert failed.state == "FAILED"
         assert "Corrupt: " in failed.cause, failed.cause
-        with pytest.raises(AWAY):
-            answers(graph)
+        with pytest.raises(UNAVAILABLE_ERRORS):
+            query_results(graph)
         # The original takes over again, and the copy is over.
         cluster["storaged-0"].start()
-        wait_until(lambda: "which has started since" in said_by(copy), "the copy is fenced")
+        wait_until(lambda: "which has started since" in readiness_response(copy), "the copy is fenced")
     cluster.wait_ready()
-    assert answers(graph) == latest
+    assert query_results(graph) == latest
     assert graph.build(timeout_s=HANG_S).state == "FINISHED"
 
 
 @contextmanager
-def storaged(cluster: LocalCluster, folder: Path) -> Iterator[Daemon]:
+def run_storaged(cluster: LocalCluster, folder: Path) -> Iterator[Daemon]:
     """A further storaged of a cluster, on a folder."""
-    daemon = Daemon("further", ["storaged", "--data", str(folder), "--metad", cluster["metad"].address, *FAST, *FLAGS["storaged"]], cluster.folder)
+    daemon = Daemon("further", ["storaged", "--data", str(folder), "--metad", cluster["metad"].address, *FAST_HEARTBEATS, *FLAGS["storaged"]], cluster.folder)
     daemon.start()
     try:
         yield daemon
@@ -230,7 +230,7 @@ def storaged(cluster: LocalCluster, folder: Path) -> Iterator[Daemon]:
         daemon.release()
 
 
-def said_by(daemon: Daemon) -> str:
+def readiness_response(daemon: Daemon) -> str:
     """What a daemon says that it is missing; empty where it does not answer."""
     try:
         with urllib.request.urlopen(f"http://{daemon.http_address}/readyz", timeout=HANG_S):
@@ -242,5 +242,5 @@ def said_by(daemon: Daemon) -> str:
         return ""
 
 
-def online(client: Client, daemon: Daemon) -> bool:
+def is_online(client: Client, daemon: Daemon) -> bool:
     return any(host.online and host.address == daemon.address for host in client.hosts())

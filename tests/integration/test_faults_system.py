@@ -24,7 +24,7 @@ NODES, EDGES = 300, 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SyscallFaultCluster:
     """A cluster in which tests make system calls fail."""
 
     cluster: LocalCluster
@@ -40,7 +40,7 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def faulty_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyscallFaultCluster]:
     folder = tmp_path_factory.mktemp("system")
     (folder / "data").mkdir()
     calls = Syscalls(folder / "data", folder)
@@ -56,91 +56,91 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         load.write_edges(1, "to", rng.integers(0, NODES, EDGES), rng.integers(0, NODES, EDGES), weights=rng.random(EDGES), ends_known=True)
         load.commit()
         client.graph("g").build(timeout_s=WAIT_S)
-        yield Place(cluster=cluster, calls=calls, client=client, graph=client.graph("g"))
+        yield SyscallFaultCluster(cluster=cluster, calls=calls, client=client, graph=client.graph("g"))
 
 
 @pytest.fixture(autouse=True)
-def recovered(place: Place) -> Iterator[None]:
+def check_recovery(faulty_cluster: SyscallFaultCluster) -> Iterator[None]:
     """Without faults all is as it was."""
-    expected = edges_of(place.graph, "to")
+    expected = edges_of(faulty_cluster.graph, "to")
     yield
-    place.calls.control()
-    place.cluster.wait_ready()
-    assert edges_of(place.graph, "to") == expected
+    faulty_cluster.calls.control()
+    faulty_cluster.cluster.wait_ready()
+    assert edges_of(faulty_cluster.graph, "to") == expected
 
 
-def until(holds: Callable[[], bool], what: str) -> None:
+def wait_for(condition: Callable[[], bool], message: str) -> None:
     end = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < end, what
+    while not condition():
+        assert time.monotonic() < end, message
         time.sleep(0.05)
 
 
-def missing(place: Place) -> str:
+def readiness_message(faulty_cluster: SyscallFaultCluster) -> str:
     try:
-        return place.cluster.missing("storaged-0")
+        return faulty_cluster.cluster.missing("storaged-0")
     except OSError:
         return ""
 
 
-def test_a_write_whose_sync_fails_is_refused_and_writes_go_on(place: Place) -> None:
-    place.calls.control(f"fail {errno.EIO} sync /graph/")
+def test_write_with_failed_sync_is_refused_and_writes_resume(faulty_cluster: SyscallFaultCluster) -> None:
+    faulty_cluster.calls.control(f"fail {errno.EIO} sync /graph/")
     with pytest.raises(asterism.Unavailable):
-        place.graph.upsert_nodes([1], "n", weights=[2.0])
-    assert place.cluster["storaged-0"].ended() is None
-    place.calls.control()
-    place.graph.upsert_nodes([1], "n", weights=[2.0])
+        faulty_cluster.graph.upsert_nodes([1], "n", weights=[2.0])
+    assert faulty_cluster.cluster["storaged-0"].exit_status() is None
+    faulty_cluster.calls.control()
+    faulty_cluster.graph.upsert_nodes([1], "n", weights=[2.0])
 
 
-def test_a_catalog_whose_sync_fails_refuses_and_goes_on(place: Place) -> None:
-    place.calls.control(f"fail {errno.EIO} sync /catalog/")
+def test_catalog_with_failed_sync_refuses_and_recovers(faulty_cluster: SyscallFaultCluster) -> None:
+    faulty_cluster.calls.control(f"fail {errno.EIO} sync /catalog/")
     with pytest.raises(asterism.Unavailable):
-        place.client.create_space("refused", SCHEMA)
-    place.calls.control()
-    until(lambda: place.cluster.missing("metad") == "", "metad does not go on")
-    assert "refused" not in {space.name for space in place.client.spaces()}
+        faulty_cluster.client.create_space("refused", SCHEMA)
+    faulty_cluster.calls.control()
+    wait_for(lambda: faulty_cluster.cluster.missing("metad") == "", "metad does not go on")
+    assert "refused" not in {space.name for space in faulty_cluster.client.spaces()}
 
 
 @pytest.mark.slow
-def test_a_build_on_a_folder_that_is_read_only_fails_with_the_cause(place: Place) -> None:
-    place.calls.control(f"fail {errno.EROFS} open /builds/", f"fail {errno.EROFS} create /builds/")
-    failed = place.client.wait(place.client.submit_job("g", options={"link": "no"}).job_id, timeout_s=WAIT_S)
+def test_build_on_read_only_folder_fails_with_the_cause(faulty_cluster: SyscallFaultCluster) -> None:
+    faulty_cluster.calls.control(f"fail {errno.EROFS} open /builds/", f"fail {errno.EROFS} create /builds/")
+    failed = faulty_cluster.client.wait(faulty_cluster.client.submit_job("g", options={"link": "no"}).job_id, timeout_s=WAIT_S)
     assert failed.state == "FAILED"
     assert "Read-only file system" in failed.cause
-    place.calls.control()
-    place.client.recover_job(failed.job_id)
-    assert place.client.wait(failed.job_id, timeout_s=WAIT_S).state == "FINISHED"
+    faulty_cluster.calls.control()
+    faulty_cluster.client.recover_job(failed.job_id)
+    assert faulty_cluster.client.wait(failed.job_id, timeout_s=WAIT_S).state == "FINISHED"
 
 
 @pytest.mark.slow
-def test_an_image_that_cannot_be_read_is_named_and_served_again(place: Place) -> None:
-    place.calls.control(f"fail {errno.EIO} read e0.out.nbr.bin")
-    place.restart()
-    until(lambda: "e0.out.nbr.bin" in missing(place), "it serves, or does not name the file")
+def test_an_image_that_cannot_be_read_is_named_and_served_again(faulty_cluster: SyscallFaultCluster) -> None:
+    faulty_cluster.calls.control(f"fail {errno.EIO} read e0.out.nbr.bin")
+    faulty_cluster.restart()
+    wait_for(lambda: "e0.out.nbr.bin" in readiness_message(faulty_cluster), "it serves, or does not name the file")
     with pytest.raises((asterism.Unavailable, asterism.Stale, asterism.NotReady)):
-        edges_of(place.graph, "to")
+        edges_of(faulty_cluster.graph, "to")
 
 
 @pytest.mark.slow
-def test_a_storaged_with_too_few_descriptors_says_so(place: Place) -> None:
-    place.restart("sh", "-c", 'ulimit -n 48 && exec "$0" "$@"')
+def test_storaged_reports_too_few_file_descriptors(faulty_cluster: SyscallFaultCluster) -> None:
+    faulty_cluster.restart("sh", "-c", 'ulimit -n 48 && exec "$0" "$@"')
     try:
-        daemon = place.cluster["storaged-0"]
-        until(lambda: "Too many open files" in missing(place) + daemon.tail() or daemon.ended() is not None, "it says nothing")
-        assert "Too many open files" in missing(place) + daemon.tail()
-        assert (daemon.ended() or 0) >= 0  # no signal has ended it
+        daemon = faulty_cluster.cluster["storaged-0"]
+        wait_for(lambda: "Too many open files" in readiness_message(faulty_cluster) + daemon.tail() or daemon.exit_status() is not None, "it says nothing")
+        assert "Too many open files" in readiness_message(faulty_cluster) + daemon.tail()
+        assert (daemon.exit_status() or 0) >= 0  # no signal has ended it
     finally:
-        place.restart()
+        faulty_cluster.restart()
 
 
-def test_a_wall_clock_that_jumps_changes_nothing(place: Place) -> None:
-    answers = edges_of(place.graph, "to")
-    with place.graph.pin(term_s=60.0) as pinned:
+def test_a_wall_clock_that_jumps_changes_nothing(faulty_cluster: SyscallFaultCluster) -> None:
+    expected = edges_of(faulty_cluster.graph, "to")
+    with faulty_cluster.graph.pin(term_s=60.0) as pinned:
         for seconds in (TEN_DAYS_S, -TEN_DAYS_S):
-            place.calls.control(f"clock {seconds}")
-            assert edges_of(pinned, "to") == answers
-            place.graph.upsert_nodes([1], "n", weights=[2.0])
-            assert place.graph.build(timeout_s=WAIT_S).state == "FINISHED"
-            assert all(host.online for host in place.client.hosts())
-            assert [pin.space for pin in place.client.pins("g")] == ["g"]
-            assert edges_of(pinned, "to") == answers
+            faulty_cluster.calls.control(f"clock {seconds}")
+            assert edges_of(pinned, "to") == expected
+            faulty_cluster.graph.upsert_nodes([1], "n", weights=[2.0])
+            assert faulty_cluster.graph.build(timeout_s=WAIT_S).state == "FINISHED"
+            assert all(host.online for host in faulty_cluster.client.hosts())
+            assert [pin.space for pin in faulty_cluster.client.pins("g")] == ["g"]
+            assert edges_of(pinned, "to") == expected

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.kit.invariants import Witness, edges_of, settled
+from tests.kit.invariants import ConsistencyMonitor, edges_of, assert_settled
 from tests.kit.waiting import HANG_S
 
 from asterism import Client, ingest
@@ -78,23 +78,23 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
         yield connected
 
 
-def test_a_load_that_is_killed_before_and_after_every_one_of_its_calls_comes_to_the_same_edges_and_ids(
+def test_load_killed_around_every_call_gives_the_same_graph(
     cluster: LocalCluster, client: Client, tmp_path: Path
 ) -> None:
     source = write_numpy(SHOP, tmp_path / "shop")
     for space in ("whole", "killed"):
         client.create_space(space, ingest.schema_of(source))
-    whole = ingest.load(client, "whole", source, chunk_rows=CHUNK_ROWS)
-    killed = subprocess.run(
+    uninterrupted = ingest.load(client, "whole", source, chunk_rows=CHUNK_ROWS)
+    completed = subprocess.run(
         [sys.executable, "-c", KILLED_LOAD, cluster.addresses, "killed", str(source), str(CHUNK_ROWS)],
         capture_output=True,
         text=True,
         timeout=HANG_S,
         check=False,
     )
-    assert killed.returncode == 0, killed.stderr
+    assert completed.returncode == 0, completed.stderr
     # Each call is a place to be killed at, twice; the last point is beyond them all.
-    assert int(killed.stdout.split()[-1]) >= 2 * (whole.nodes + whole.edges) // CHUNK_ROWS
+    assert int(completed.stdout.split()[-1]) >= 2 * (uninterrupted.nodes + uninterrupted.edges) // CHUNK_ROWS
     graphs = [client.graph(space) for space in ("whole", "killed")]
     for graph in graphs:
         assert graph.build().version == 1
@@ -103,7 +103,7 @@ def test_a_load_that_is_killed_before_and_after_every_one_of_its_calls_comes_to_
     for node_type in graphs[0].schema.node_types:
         scans = [np.concatenate([batch.ids for batch in graph.scan_nodes(node_type.name)]) for graph in graphs]
         assert sorted(scans[0].tolist()) == sorted(scans[1].tolist()) != []
-    settled(cluster, client, ["whole", "killed"])
+    assert_settled(cluster, client, ["whole", "killed"])
 
 
 @dataclass(slots=True)
@@ -114,63 +114,63 @@ class Oracle:
     """commit -> (what, a, b)."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def tell(self, commit: int, what: str, a: int, b: int = 0) -> None:
+    def record(self, commit: int, operation: str, a: int, b: int = 0) -> None:
         with self.lock:
             assert commit not in self.commits, "two writes were given one place in the order"
-            self.commits[commit] = (what, a, b)
+            self.commits[commit] = (operation, a, b)
 
-    def at(self, cut: int) -> tuple[set[int], list[tuple[int, int]]]:
+    def state_at(self, watermark: int) -> tuple[set[int], list[tuple[int, int]]]:
         """Living nodes, and edges, after the commits up to a cut."""
         nodes: set[int] = set()
         edges: list[tuple[int, int]] = []
-        for commit in sorted(commit for commit in self.commits if commit <= cut):
-            what, a, b = self.commits[commit]
-            if what == "all":
+        for commit in sorted(commit for commit in self.commits if commit <= watermark):
+            operation, a, b = self.commits[commit]
+            if operation == "all":
                 nodes |= set(range(NODES))
-            elif what == "node":
+            elif operation == "node":
                 nodes.add(a)
-            elif what == "no node":
+            elif operation == "no node":
                 nodes.discard(a)
                 edges = [edge for edge in edges if a not in edge]
-            elif what == "no edge":
+            elif operation == "no edge":
                 edges = [edge for edge in edges if edge != (a, b)]
             else:
                 edges.append((a, b))
         return nodes, sorted(edge for edge in edges if set(edge) <= nodes)
 
 
-def write_for(client: Client, number: int, oracle: Oracle, over: threading.Event, faults: list[BaseException]) -> None:
+def write_until_stopped(client: Client, number: int, oracle: Oracle, stop: threading.Event, errors: list[BaseException]) -> None:
     """Upserts and deletes of nodes and edges, each with a commit of its own, until it is over."""
     rng = np.random.default_rng(number)
     try:
-        while not over.is_set():
+        while not stop.is_set():
             src, dst = (int(node) for node in rng.integers(NODES, size=2))
-            what = str(rng.choice(["edge", "edge", "edge", "no edge", "no node", "node"]))
+            operation = str(rng.choice(["edge", "edge", "edge", "no edge", "no node", "node"]))
             load = client.begin_load("raced")
-            if what == "edge":
+            if operation == "edge":
                 load.write_edges(0, "to", [src], [dst], weights=[1.0], ends_known=True)
-            elif what == "no edge":
+            elif operation == "no edge":
                 load.delete_edges(0, "to", [src], [dst])
-            elif what == "no node":
+            elif operation == "no node":
                 load.delete_nodes(0, "n", [src])
             else:
                 load.write_nodes(0, "n", [src], weights=[1.0])
-            oracle.tell(load.commit(), what, src, dst)
+            oracle.record(load.commit(), operation, src, dst)
             time.sleep(PACE_S)
     except BaseException as error:
-        faults.append(error)
+        errors.append(error)
 
 
-def test_a_version_that_was_built_while_others_wrote_is_the_state_at_its_cut_and_nothing_else(cluster: LocalCluster, client: Client) -> None:
+def test_version_built_during_writes_is_the_state_at_its_cut(cluster: LocalCluster, client: Client) -> None:
     client.create_space("raced", SCHEMA)
     graph, oracle = client.graph("raced"), Oracle()
-    oracle.tell(graph.upsert_nodes(np.arange(NODES), "n", weights=np.ones(NODES)), "all", 0)
-    oracle.tell(graph.upsert_edges([0], [1], "to", weights=[1.0]), "edge", 0, 1)
+    oracle.record(graph.upsert_nodes(np.arange(NODES), "n", weights=np.ones(NODES)), "all", 0)
+    oracle.record(graph.upsert_edges([0], [1], "to", weights=[1.0]), "edge", 0, 1)
     graph.build()
-    over, faults = threading.Event(), list[BaseException]()
-    writers = [threading.Thread(target=write_for, args=(client, i, oracle, over, faults)) for i in range(WRITERS)]
-    cuts: dict[int, int] = {}
-    with Witness(cluster, "raced") as witness:
+    stop, errors = threading.Event(), list[BaseException]()
+    writers = [threading.Thread(target=write_until_stopped, args=(client, i, oracle, stop, errors)) for i in range(WRITERS)]
+    watermarks: dict[int, int] = {}
+    with ConsistencyMonitor(cluster, "raced") as witness:
         for writer in writers:
             writer.start()
         try:
@@ -178,26 +178,26 @@ def test_a_version_that_was_built_while_others_wrote_is_the_state_at_its_cut_and
                 acknowledged = max(oracle.commits)
                 job = graph.build(timeout_s=HANG_S)
                 assert job.cut >= acknowledged, "a write that was acknowledged before the submit is not in"
-                cuts[job.version] = job.cut
+                watermarks[job.version] = job.cut
         finally:
-            over.set()
+            stop.set()
             for writer in writers:
                 writer.join(HANG_S)
-        assert faults == []
+        assert errors == []
         newest = graph.build(timeout_s=HANG_S)
         assert newest.cut == max(oracle.commits)
-        cuts[newest.version] = newest.cut
+        watermarks[newest.version] = newest.cut
         time.sleep(0.2)
-    assert witness.answered > 0
-    assert len(set(cuts.values())) >= 3, "nobody wrote while it was built"
+    assert witness.answered_count > 0
+    assert len(set(watermarks.values())) >= 3, "nobody wrote while it was built"
     compared = 0
     for version in client.versions("raced"):
-        if version.version in cuts:
-            nodes, edges = oracle.at(cuts[version.version])
-            assert version.cut == cuts[version.version]
+        if version.version in watermarks:
+            nodes, edges = oracle.state_at(watermarks[version.version])
+            assert version.cut == watermarks[version.version]
             assert [(src, dst) for src, dst, _ in edges_of(graph, "to", version=version.version)] == edges
-            found = np.concatenate([batch.ids for batch in graph.scan_nodes("n", version=version.version)])
-            assert set(found.tolist()) == nodes
+            ids = np.concatenate([batch.ids for batch in graph.scan_nodes("n", version=version.version)])
+            assert set(ids.tolist()) == nodes
             compared += 1
     assert compared >= 2
-    settled(cluster, client, ["raced"])
+    assert_settled(cluster, client, ["raced"])

@@ -14,12 +14,12 @@ from asterism import Graph
 from asterism.records import NodeFeatures
 
 FEATURES = {"person": ["age", "name", "weight"], "paper": ["vec", "words"]}
-EVERY = ["age", "name", "weight", "vec", "words"]
+ALL_FEATURES = ["age", "name", "weight", "vec", "words"]
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(cases.built_in(tmp_path_factory.mktemp("along"))) as opened:
+    with asterism.open(cases.copy_built_graph(tmp_path_factory.mktemp("along"))) as opened:
         yield opened
 
 
@@ -28,53 +28,53 @@ def graph(client: asterism.Client) -> Graph:
     return client.graph("cases")
 
 
-def check(graph: Graph, found: NodeFeatures | None, nodes: np.ndarray, types: Mapping[str, np.ndarray], wanted: Mapping[str, list[str]]) -> None:
+def assert_features_match(graph: Graph, features: NodeFeatures | None, nodes: np.ndarray, types: Mapping[str, np.ndarray], names: Mapping[str, list[str]]) -> None:
     """Hold what came along against `node_features`; ``types`` says which nodes are of each type that can be there."""
-    assert found is not None
-    assert set(found) == set(types) & set(wanted)
-    for name, columns in found.items():
-        apart = graph.node_features(np.where(types[name], nodes, -1), wanted[name], name)
-        assert list(columns) == wanted[name]
-        assert cases.digest(columns) == cases.digest(apart)
+    assert features is not None
+    assert set(features) == set(types) & set(names)
+    for name, columns in features.items():
+        expected = graph.node_features(np.where(types[name], nodes, -1), names[name], name)
+        assert list(columns) == names[name]
+        assert cases.digest(columns) == cases.digest(expected)
 
 
-def reached(graph: Graph, hop: Any, names: list[str]) -> dict[str, np.ndarray]:
+def type_masks(graph: Graph, hop: Any, names: list[str]) -> dict[str, np.ndarray]:
     """Which of a hop's nodes are of each type that these edge types lead to."""
-    ends = np.array([graph.schema.node_type_id(edge.dst_type) for edge in graph.schema.edge_types] + [-1])[hop.types]
-    return {name: ends == graph.schema.node_type_id(name) for name in names}
+    dst_types = np.array([graph.schema.node_type_id(edge.dst_type) for edge in graph.schema.edge_types] + [-1])[hop.types]
+    return {name: dst_types == graph.schema.node_type_id(name) for name in names}
 
 
-def test_a_fanout_brings_the_features_of_its_starts_and_of_every_hop(graph: Graph) -> None:
+def test_fanout_returns_features_of_seeds_and_every_hop(graph: Graph) -> None:
     people = np.concatenate([cases.person_ids()[:30], [-1, 12], cases.person_ids()[:5]])
     plain = graph.sample_fanout(people, ["writes", ["cites", "by"], None], [3, 2, 2], seed=4)
     sample = graph.sample_fanout(people, ["writes", ["cites", "by"], None], [3, 2, 2], node_features=FEATURES, seed=4)
-    check(graph, sample.features, people, {"person": np.ones(len(people), bool)}, FEATURES)
+    assert_features_match(graph, sample.features, people, {"person": np.ones(len(people), bool)}, FEATURES)
     for hop, same, names in zip(sample.hops, plain.hops, (["paper"], ["paper", "person"], ["paper", "person"]), strict=True):
         assert np.array_equal(hop.nodes, same.nodes)
         assert same.features is None
-        check(graph, hop.features, hop.nodes, reached(graph, hop, names), FEATURES)
+        assert_features_match(graph, hop.features, hop.nodes, type_masks(graph, hop, names), FEATURES)
     vec = sample.hops[0].features["paper"]["vec"]  # type: ignore[index]  # asked for
     assert isinstance(vec, np.ndarray)
-    there = sample.hops[0].nodes >= 0
-    assert np.array_equal(vec[there, 0], sample.hops[0].nodes[there] * 3)
+    valid = sample.hops[0].nodes >= 0
+    assert np.array_equal(vec[valid, 0], sample.hops[0].nodes[valid] * 3)
 
 
-def test_a_list_of_names_is_of_each_type_what_it_has(graph: Graph) -> None:
-    listed = graph.sample_fanout([3, 40], [["cites", "by"]], [4], node_features=EVERY, seed=4)
+def test_feature_list_selects_the_features_each_type_has(graph: Graph) -> None:
+    listed = graph.sample_fanout([3, 40], [["cites", "by"]], [4], node_features=ALL_FEATURES, seed=4)
     weights = {"person": ["age", "name", "weight"], "paper": ["weight", "vec", "words"]}
-    check(graph, listed.features, np.array([3, 40]), {"paper": np.ones(2, bool)}, weights)
-    check(graph, listed.hops[0].features, listed.hops[0].nodes, reached(graph, listed.hops[0], ["paper", "person"]), weights)
+    assert_features_match(graph, listed.features, np.array([3, 40]), {"paper": np.ones(2, bool)}, weights)
+    assert_features_match(graph, listed.hops[0].features, listed.hops[0].nodes, type_masks(graph, listed.hops[0], ["paper", "person"]), weights)
 
 
 def test_mixed_starts_have_the_features_of_their_own_types(graph: Graph) -> None:
     person = int(cases.person_ids()[0])
     nodes, types = np.array([3, person, 3, -1]), np.array([1, 0, 0, -1])
     sample = graph.sample_fanout(nodes, [None], [2], ntype=types, node_features=FEATURES, seed=4)
-    check(graph, sample.features, nodes, {"person": types == 0, "paper": types == 1}, FEATURES)
+    assert_features_match(graph, sample.features, nodes, {"person": types == 0, "paper": types == 1}, FEATURES)
 
 
 @pytest.mark.parametrize("disjoint", [True, False])
-def test_a_subgraph_brings_a_row_for_each_of_its_nodes(graph: Graph, disjoint: bool) -> None:
+def test_subgraph_returns_a_feature_row_for_each_node(graph: Graph, disjoint: bool) -> None:
     sample = graph.sample_subgraph(np.arange(0, 60, 3), [3, 2], ntype="paper", disjoint=disjoint, node_features=FEATURES, seed=4)
     assert sample.features is not None
     assert set(sample.features) == {"person", "paper"}
@@ -108,24 +108,24 @@ def test_ids_of_a_global_space_find_their_types_features(client: asterism.Client
     assert np.asarray(hop.features["b"]["y"]).tolist() == [1, 0, 0]
 
 
-def test_it_is_one_request(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+def test_features_need_no_further_request(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    methods: list[str] = []
     call = graph._session.transport.call
-    monkeypatch.setattr(graph._session.transport, "call", lambda method, *rest: (asked.append(method.name), call(method, *rest))[1])
+    monkeypatch.setattr(graph._session.transport, "call", lambda method, *rest: (methods.append(method.name), call(method, *rest))[1])
     graph.sample_fanout([1, 2], ["cites"], [3], node_features=["vec"])
     graph.sample_subgraph([1, 2], [3], ["cites"], node_features=["vec"])
-    assert asked == ["SampleFanout", "SampleSubgraph"]
+    assert methods == ["SampleFanout", "SampleSubgraph"]
 
 
-def test_features_that_are_not_there_are_refused(graph: Graph) -> None:
-    for features, error, said in (
+def test_unknown_features_are_refused(graph: Graph) -> None:
+    for features, error, message in (
         (["vec", "size"], asterism.NotFound, "no node type has a feature 'size'"),
         ({"paper": ["age"]}, asterism.NotFound, "node type 'paper' has no feature 'age'"),
         ({"book": ["age"]}, asterism.NotFound, "no node type 'book'"),
         ({"paper": ["vec", "vec"]}, asterism.InvalidRequest, "a name is there twice"),
         ("vec", asterism.InvalidRequest, "node_features 'vec'"),
     ):
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=message):
             graph.sample_fanout([1], ["cites"], [3], node_features=features)
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=message):
             graph.sample_subgraph([1], [3], ["cites"], node_features=features)

@@ -16,7 +16,7 @@ from tests.kit.waiting import HANG_S
 import asterism
 from asterism_proto.methods import Method
 
-WIDE, ROWS = 512, 35_000
+WIDTH, ROWS = 512, 35_000
 """More than 64 MiB together."""
 
 
@@ -26,14 +26,14 @@ def cluster() -> Iterator[LocalCluster]:
         yield cluster
 
 
-def wide(client: asterism.Client, name: str, value: int) -> asterism.Graph:
+def wide_graph(client: asterism.Client, name: str, value: int) -> asterism.Graph:
     """A space whose node i has a row of i + value."""
     client.create_space(
-        name, {"nodes": {"n": {"features": {"x": {"dtype": "float32", "shape": [WIDE]}}}}, "edges": {}, "parts": 4}, if_not_exists=True
+        name, {"nodes": {"n": {"features": {"x": {"dtype": "float32", "shape": [WIDTH]}}}}, "edges": {}, "parts": 4}, if_not_exists=True
     )
     load = client.begin_load(name, source=f"generated {value}")
     for chunk, ids in enumerate(np.array_split(np.arange(ROWS), 4)):
-        rows = np.repeat((ids + value).astype(np.float32)[:, None], WIDE, axis=1)
+        rows = np.repeat((ids + value).astype(np.float32)[:, None], WIDTH, axis=1)
         load.write_nodes(chunk, "n", ids, features={"x": rows})
     load.commit()
     graph = client.graph(name)
@@ -41,17 +41,17 @@ def wide(client: asterism.Client, name: str, value: int) -> asterism.Graph:
     return graph
 
 
-def check_wide(graph: asterism.Graph, value: int) -> None:
+def assert_wide_features(graph: asterism.Graph, value: int) -> None:
     ids = np.random.default_rng(5).permutation(np.append(np.arange(ROWS), [-1] * 10))
-    found: Any = graph.node_features(ids, ["x"])["x"]
-    assert found.nbytes > 64 << 20
-    np.testing.assert_array_equal(found, np.where(ids < 0, 0, ids + value).astype(np.float32)[:, None].repeat(WIDE, axis=1))
+    features: Any = graph.node_features(ids, ["x"])["x"]
+    assert features.nbytes > 64 << 20
+    np.testing.assert_array_equal(features, np.where(ids < 0, 0, ids + value).astype(np.float32)[:, None].repeat(WIDTH, axis=1))
 
 
-def test_more_features_than_a_reply_holds_are_asked_for_in_pieces(cluster: LocalCluster, tmp_path: Path) -> None:
-    check_wide(wide(cluster.client(timeout_s=HANG_S), "wide", 0), 0)
+def test_features_beyond_one_reply_are_requested_in_pieces(cluster: LocalCluster, tmp_path: Path) -> None:
+    assert_wide_features(wide_graph(cluster.client(timeout_s=HANG_S), "wide", 0), 0)
     with asterism.open(tmp_path) as client:
-        check_wide(wide(client, "wide", 0), 0)
+        assert_wide_features(wide_graph(client, "wide", 0), 0)
 
 
 def test_every_kind_of_feature_is_the_same_in_pieces_as_in_one(cluster: LocalCluster) -> None:
@@ -60,26 +60,26 @@ def test_every_kind_of_feature_is_the_same_in_pieces_as_in_one(cluster: LocalClu
     people, papers = np.resize(np.append(cases.person_ids(), [-1, 5]), 450), np.resize(np.arange(-1, cases.PAPERS + 2), 200)
     edges = np.resize(np.arange(-1, cases.WRITES + 3, 5), 600)
 
-    def all_of(graph: asterism.Graph) -> str:
-        found = [
+    def read_all(graph: asterism.Graph) -> str:
+        columns = [
             graph.node_features(people, ["name", "age", "weight"], "person"),
             graph.node_features(papers, ["words", "vec"]),
             graph.node_features(papers[:1], ["words", "vec"]),
             graph.edge_features(edges, ["tags", "when"], "writes"),
         ]
-        return cases.digest(found)
+        return cases.digest(columns)
 
-    whole = all_of(graph)
+    expected = read_all(graph)
     transport: Any = graph._session.transport
     for piece in (1, 3000, 30_000):
         transport.piece_bytes = piece
-        assert all_of(graph) == whole, f"pieces of {piece} bytes"
+        assert read_all(graph) == expected, f"pieces of {piece} bytes"
 
 
-def test_pieces_are_of_one_version_though_another_is_published_meanwhile(cluster: LocalCluster) -> None:
-    graph = wide(cluster.client(timeout_s=HANG_S), "moving", 0)
-    check_wide(graph, 0)
-    asked, lock = [0], threading.Lock()
+def test_pieces_share_one_version_despite_a_publication(cluster: LocalCluster) -> None:
+    graph = wide_graph(cluster.client(timeout_s=HANG_S), "moving", 0)
+    assert_wide_features(graph, 0)
+    call_count, lock = [0], threading.Lock()
 
     class Publishing:
         """The transport of a client, which has another version published before it asks for the ninth piece."""
@@ -91,9 +91,9 @@ def test_pieces_are_of_one_version_though_another_is_published_meanwhile(cluster
             if method.name != "NodeFeatures":
                 return self.inner.call(method, request, timeout_s)
             with lock:
-                asked[0] += 1
-                if asked[0] == 9:
-                    wide(cluster.client(timeout_s=HANG_S), "moving", 1000)
+                call_count[0] += 1
+                if call_count[0] == 9:
+                    wide_graph(cluster.client(timeout_s=HANG_S), "moving", 1000)
             reply = self.inner.call(method, request, timeout_s)
             self.versions.add(reply.head.version)
             return reply
@@ -103,5 +103,5 @@ def test_pieces_are_of_one_version_though_another_is_published_meanwhile(cluster
 
     session: Any = graph._session
     session.transport = publishing = Publishing(session.transport)
-    check_wide(graph, 1000)
+    assert_wide_features(graph, 1000)
     assert len(publishing.versions) == 2, "pieces were answered from both versions, and those of the older one again"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit import cases
-from tests.kit.bodies import assert_follows
+from tests.kit.bodies import assert_follows_weights
 from tests.kit.cluster import LocalCluster
 
 import asterism
@@ -29,13 +29,13 @@ GRAPHS = 60
 
 def molecules() -> dict[bytes, tuple[list[int], list[int]]]:
     """Atoms and rings of each molecule: label i has i + 1 atoms, every third a ring; the longest labels begin alike."""
-    found, atom = {}, 0
+    members, atom = {}, 0
     for i in range(GRAPHS):
         label = b"benzene and a long tail " * (i % 3) + str(i).encode()
-        found[label] = (list(range(atom, atom + i + 1)), [1000 + i] if i % 3 == 0 else [])
+        members[label] = (list(range(atom, atom + i + 1)), [1000 + i] if i % 3 == 0 else [])
         atom += i + 1
-    found[b"alone"] = ([], [77])
-    return found
+    members[b"alone"] = ([], [77])
+    return members
 
 
 def load(client: Client) -> Graph:
@@ -61,30 +61,30 @@ def graph(client: Client) -> Graph:
     return load(client)
 
 
-def test_every_label_is_drawn_alike_however_many_nodes_parts_and_types_have_it(graph: Graph) -> None:
-    known = sorted(molecules())
-    drawn = graph.sample_graph_labels(20_000, seed=1)
-    assert_follows(np.array([known.index(label) for label in drawn.labels]), np.ones(len(known)))
-    assert graph.sample_graph_labels(7, seed=1).labels == drawn.labels[:7]
+def test_graph_labels_are_sampled_uniformly(graph: Graph) -> None:
+    labels = sorted(molecules())
+    sample = graph.sample_graph_labels(20_000, seed=1)
+    assert_follows_weights(np.array([labels.index(label) for label in sample.labels]), np.ones(len(labels)))
+    assert graph.sample_graph_labels(7, seed=1).labels == sample.labels[:7]
     assert graph.sample_graph_labels(0).labels == ()
     assert graph.replay(graph.sample_graph_labels(9).token).labels
 
 
-def test_a_label_has_its_nodes_of_every_part_and_type_and_an_unknown_one_none(graph: Graph) -> None:
-    known = molecules()
-    asked = [*known, b"no such", b"", next(iter(known))]
-    found = graph.graph_nodes(asked)
-    assert len(found) == len(asked)
-    for row, label in enumerate(asked):
-        atoms, rings = known.get(label, ([], []))
-        assert found[row].tolist() == [*atoms, *rings]
-        types = found.types[found.indptr[row] : found.indptr[row + 1]]
+def test_graph_nodes_come_from_all_parts_and_types(graph: Graph) -> None:
+    expected = molecules()
+    labels = [*expected, b"no such", b"", next(iter(expected))]
+    result = graph.graph_nodes(labels)
+    assert len(result) == len(labels)
+    for row, label in enumerate(labels):
+        atoms, rings = expected.get(label, ([], []))
+        assert result[row].tolist() == [*atoms, *rings]
+        types = result.types[result.indptr[row] : result.indptr[row + 1]]
         assert types.tolist() == [0] * len(atoms) + [1] * len(rings)
     assert graph.graph_nodes(["alone"])[0].tolist() == [77]
     assert len(graph.graph_nodes([])) == 0
 
 
-def test_what_is_deleted_or_written_again_is_in_the_graph_that_it_is_in_now(client: Client) -> None:
+def test_deleted_or_rewritten_nodes_follow_their_latest_label(client: Client) -> None:
     client.create_space("moving", SCHEMA)
     graph = client.graph("moving")
     graph.upsert_nodes([1, 2, 3, 4], "atom", features={"of": ["a", "a", "b", "c"]})
@@ -107,7 +107,7 @@ def test_any_number_of_hosts_gives_the_same(graph: Graph) -> None:
         assert cases.digest(other.graph_nodes(expected)) == cases.digest(graph.graph_nodes(expected))
 
 
-def test_what_has_no_labels_says_so(client: Client) -> None:
+def test_missing_or_invalid_graph_labels_are_refused(client: Client) -> None:
     client.create_space("plain", {"nodes": {"n": {}}})
     plain = client.graph("plain")
     plain.upsert_nodes([1], "n")

@@ -11,33 +11,33 @@ import pytest
 from tests.kit.waiting import HANG_S
 
 import asterism
-from graphd.news import News
+from graphd.news import RoutingTable
 from storaged import opening
 
 GRACE_S = 0.5
 
 
-def test_a_version_that_graphd_hears_of_when_it_is_asked_for_is_waited_for_until_it_is_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    heard, asking, readable = threading.Event(), threading.Event(), threading.Event()
-    heard.set()
-    readable.set()
-    apply, wait_for, open_part = News.apply, News.wait_for, opening.open_part
+def test_newly_published_version_is_awaited_until_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    update_allowed, graphd_waits, load_allowed = threading.Event(), threading.Event(), threading.Event()
+    update_allowed.set()
+    load_allowed.set()
+    apply, wait_for, open_part = RoutingTable.apply_reply, RoutingTable.wait_for, opening.open_part
 
-    def hear(self: News, reply: Any) -> Any:
-        heard.wait()
+    def delayed_apply(self: RoutingTable, reply: Any) -> Any:
+        update_allowed.wait()
         return apply(self, reply)
 
-    def wait(self: News, wanted: Any, timeout_s: float) -> bool:
-        asking.set()
+    def observed_wait(self: RoutingTable, wanted: Any, timeout_s: float) -> bool:
+        graphd_waits.set()
         return wait_for(self, wanted, timeout_s)
 
-    def read(*args: Any, **how: Any) -> Any:
-        readable.wait()
-        return open_part(*args, **how)
+    def delayed_open(*args: Any, **kwargs: Any) -> Any:
+        load_allowed.wait()
+        return open_part(*args, **kwargs)
 
-    monkeypatch.setattr(News, "apply", hear)
-    monkeypatch.setattr(News, "wait_for", wait)
-    monkeypatch.setattr(opening, "open_part", read)
+    monkeypatch.setattr(RoutingTable, "apply_reply", delayed_apply)
+    monkeypatch.setattr(RoutingTable, "wait_for", observed_wait)
+    monkeypatch.setattr(opening, "open_part", delayed_open)
     with asterism.open(tmp_path) as client:
         client.create_space("late", {"nodes": {"n": {}}, "edges": {"n:to:n": {}}})
         graph = client.graph("late")
@@ -45,21 +45,21 @@ def test_a_version_that_graphd_hears_of_when_it_is_asked_for_is_waited_for_until
         graph.build()
         assert graph.sample_nodes(1, "n").version == 1
         graph.upsert_nodes(np.arange(9), "n")
-        heard.clear()
-        readable.clear()
+        update_allowed.clear()
+        load_allowed.clear()
         try:
             assert graph.build().version == 2  # metad's word: neither graphd nor storaged has it
-            asking.clear()
-            seen: list[int] = []
-            asker = threading.Thread(target=lambda: seen.append(sum(len(batch.ids) for batch in graph.at(2).scan_nodes("n"))))
-            asker.start()
-            assert asking.wait(HANG_S), "graphd waits for the news"
-            heard.set()
-            asker.join(GRACE_S)
-            assert asker.is_alive(), "storaged reads its files"
-            readable.set()
-            asker.join(HANG_S)
+            graphd_waits.clear()
+            counts: list[int] = []
+            reader = threading.Thread(target=lambda: counts.append(sum(len(batch.ids) for batch in graph.at(2).scan_nodes("n"))))
+            reader.start()
+            assert graphd_waits.wait(HANG_S), "graphd waits for the news"
+            update_allowed.set()
+            reader.join(GRACE_S)
+            assert reader.is_alive(), "storaged reads its files"
+            load_allowed.set()
+            reader.join(HANG_S)
         finally:
-            heard.set()
-            readable.set()
-        assert seen == [9]
+            update_allowed.set()
+            load_allowed.set()
+        assert counts == [9]

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from tests.kit import cases
 from tests.kit.fuzzing import campaign, client_requests, http_requests
-from tests.kit.fuzzing.metad_requests import FuzzedDesk
-from tests.kit.metad import Desk
+from tests.kit.fuzzing.metad_requests import FuzzedMetad
+from tests.kit.metad import InProcessMetad
 from tests.kit.waiting import HANG_S
 
 import asterism
-from asterism.querying import bind
+from asterism.querying import bind_parameter
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import AsterismError, InvalidRequest
-from asterism_proto.methods import BEATS, CATALOG, GRAPH
+from asterism_proto.methods import HEARTBEATS, CATALOG, GRAPH
 from asterism_proto.v1 import graphd_pb2 as wire
 from standalone.app import Standalone
 
@@ -30,10 +30,10 @@ UNAVAILABLE = (503, 504)
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
     """The three daemons in this process, with a space that has filters, weights of zero, times, indexes and ragged features."""
-    made = Standalone(tmp_path_factory.mktemp("service"))
-    made.start()
-    yield made
-    made.stop()
+    standalone = Standalone(tmp_path_factory.mktemp("service"))
+    standalone.start()
+    yield standalone
+    standalone.stop()
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +55,12 @@ def corpus(service: Standalone) -> list[client_requests.Request]:
     client.create_space(
         "strings", {"ids": "string", "parts": 2, "nodes": {"user": {"weighted": True}, "empty": {}}, "edges": {"user:knows:user": {}}}
     )
-    named = client.graph("strings")
-    named.upsert_nodes(["a", "b", "Zoë"], "user", weights=[0.0, 1.0, 3.0])
-    named.upsert_edges(["a"] * 2 + ["b"], ["b", "Zoë", "a"], "knows")
-    named.build(timeout_s=HANG_S)
-    named.sample_neighbors(["a", "nobody"], "knows", 3, seed=1)
-    named.node_names(named.sample_nodes(3, "user", seed=1).nodes, "user")
+    string_graph = client.graph("strings")
+    string_graph.upsert_nodes(["a", "b", "Zoë"], "user", weights=[0.0, 1.0, 3.0])
+    string_graph.upsert_edges(["a"] * 2 + ["b"], ["b", "Zoë", "a"], "knows")
+    string_graph.build(timeout_s=HANG_S)
+    string_graph.sample_neighbors(["a", "nobody"], "knows", 3, seed=1)
+    string_graph.node_names(string_graph.sample_nodes(3, "user", seed=1).nodes, "user")
     methods = {method.path for method in GRAPH.values()}
     return [request for request in recorder.requests if request.method.path in methods]
 
@@ -72,7 +72,7 @@ def test_every_method_of_graph_is_recorded(corpus: list[client_requests.Request]
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")  # of mutations, which put large numbers into small types
 @pytest.mark.parametrize(("count", "seed"), [(2500, 1), pytest.param(100_000, 2, marks=pytest.mark.slow)])
 def test_graph_refuses_hostile_requests(service: Standalone, corpus: list[client_requests.Request], count: int, seed: int) -> None:
-    outcome = campaign.run(corpus, client_requests.sender(service.handlers), count=count, seed=seed)
+    outcome = campaign.run(corpus, client_requests.make_sender(service.handlers), count=count, seed=seed)
     print(outcome.table())
     assert outcome.faults == {}
     assert sum(number for (_, name), number in outcome.counts.items() if name == "answered") > count // 10
@@ -82,13 +82,13 @@ def test_graph_refuses_hostile_requests(service: Standalone, corpus: list[client
 @pytest.mark.parametrize(("count", "seeds"), [(1500, 2), pytest.param(6000, 20, marks=pytest.mark.slow)])
 def test_metad_refuses_hostile_requests(count: int, seeds: int) -> None:
     for seed in range(seeds):
-        desk = FuzzedDesk()
+        desk = FuzzedMetad()
         requests = desk.requests
-        assert {request.method.name for request in requests} == {method.name for method in (*CATALOG.values(), *BEATS.values())}
-        outcome = campaign.run(requests, client_requests.sender(desk.handlers, 0.15), count=count, seed=seed)
+        assert {request.method.name for request in requests} == {method.name for method in (*CATALOG.values(), *HEARTBEATS.values())}
+        outcome = campaign.run(requests, client_requests.make_sender(desk.handlers, 0.15), count=count, seed=seed)
         assert outcome.faults == {}
-        desk.passes(1)  # what was taken can be kept and read again
-        Desk(desk.store)
+        desk.advance_clock(1)  # what was taken can be kept and read again
+        InProcessMetad(desk.store)
 
 
 HTTP_VALUES = {
@@ -138,10 +138,10 @@ def test_http_routes_refuse_hostile_requests(service: Standalone, corpus: list[c
     stream = http_requests.requests(document, np.random.default_rng(seed), values=HTTP_VALUES, bodies=HTTP_BODIES)
     for _ in range(count):
         request = next(stream)
-        status, content = http_requests.answer(connection, request)
+        status, content = http_requests.send_request(connection, request)
         statuses[status] += 1
         if status >= 500 and status not in UNAVAILABLE:
-            faults.append(f"{request.described}: {status} {content[:200]!r}")
+            faults.append(f"{request.description}: {status} {content[:200]!r}")
     connection.close()
     print(dict(statuses))
     assert faults == []
@@ -166,22 +166,22 @@ def test_statements_refuse_hostile_parameters(service: Standalone, corpus: list[
             for value in values:
                 head, arrays = wire.QueryRequest(statement=text, space="cases", language=language), {}
                 try:
-                    for key, given in {**parameters, name: value}.items():
-                        bind(key, given, head, arrays)
+                    for key, parameter in {**parameters, name: value}.items():
+                        bind_parameter(key, parameter, head, arrays)
                 except AsterismError:
                     continue
-                described = f"{text} with {name}={str(value)[:60]}"
-                outcome.observe("Query", described, lambda h=head, a=arrays: client_requests.send(service.handlers, GRAPH["query"], h, a, 20))
+                description = f"{text} with {name}={str(value)[:60]}"
+                outcome.observe("Query", description, lambda h=head, a=arrays: client_requests.send(service.handlers, GRAPH["query"], h, a, 20))
     assert outcome.faults == {}
     assert outcome.requests > 100
 
 
-def test_a_text_that_has_no_encoding_is_refused_by_http(service: Standalone) -> None:
+def test_http_refuses_lone_surrogates(service: Standalone) -> None:
     connection = http.client.HTTPConnection(_http_address(service), timeout=campaign.HANG_S)
     for path, body in (("/verify", {"space": "\ud800"}), ("/api/v1/jobs", {"space": "cases", "kind": "index", "options": {"type": "\udfff"}})):
-        request = http_requests.HttpRequest(method="POST", target=path, body=json.dumps(body).encode(), described=path)
-        status, content = http_requests.answer(connection, request)
+        request = http_requests.HttpRequest(method="POST", target=path, body=json.dumps(body).encode(), description=path)
+        status, content = http_requests.send_request(connection, request)
         assert (status, b"lone surrogate" in content and b"body['" in content) == (422, True), content
     connection.close()
     with pytest.raises(InvalidRequest, match=r"\$a: expected a number"):
-        bind("a", [[1], [2, 3]], wire.QueryRequest(), {})
+        bind_parameter("a", [[1], [2, 3]], wire.QueryRequest(), {})

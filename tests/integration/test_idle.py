@@ -28,14 +28,14 @@ PARKED_BOUND = 1.0
 """Of a thread that waits for metad's catalog to change: it comes back every 10 s."""
 
 
-def least(windows: int, window_s: float) -> dict[str, float]:
+def min_wake_rates(windows: int, window_s: float) -> dict[str, float]:
     """Return each daemon's least rate of wakes: what is done once in a while must not count, what is always done counts in every window."""
     with LocalCluster(1, 1, fast=False, cold=True) as cluster:
         with cluster.client() as client:
-            bodies.built_and_counted(client, "shop")
+            bodies.assert_build_published(client, "shop")
         pids = {name: daemon.pid for name, daemon in cluster.daemons.items()}
-        found = list(wakes.each(lambda: {name: sum(rate.values()) for name, rate in wakes.rates(pids, window_s).items()}, windows))
-    return {name: min(rates[name] for rates in found) for name in pids}
+        samples = list(wakes.print_windows(lambda: {name: sum(rate.values()) for name, rate in wakes.wake_rates(pids, window_s).items()}, windows))
+    return {name: min(rates[name] for rates in samples) for name in pids}
 
 
 def assert_quiet(rates: Mapping[str, float]) -> None:
@@ -43,12 +43,12 @@ def assert_quiet(rates: Mapping[str, float]) -> None:
 
 
 def test_an_idle_daemon_waits_and_does_not_poll() -> None:
-    assert_quiet(least(3, WINDOW_S))
+    assert_quiet(min_wake_rates(3, WINDOW_S))
 
 
 @pytest.mark.slow
 def test_an_idle_daemon_waits_over_minutes_too() -> None:
-    assert_quiet(least(4, 30.0))
+    assert_quiet(min_wake_rates(4, 30.0))
 
 
 def test_each_thread_of_idle_daemons_wakes_for_events_alone(tmp_path: Path) -> None:
@@ -59,10 +59,10 @@ def test_each_thread_of_idle_daemons_wakes_for_events_alone(tmp_path: Path) -> N
         names = {thread.native_id: thread.name for thread in threading.enumerate() if thread.native_id not in others}
 
         def measure() -> dict[str, float]:
-            found = wakes.rates({"here": os.getpid()}, 2.0)["here"]
-            return {f"{names[task]} {task}": rate for task, rate in found.items() if task in names}
+            wake_rates = wakes.wake_rates({"here": os.getpid()}, 2.0)["here"]
+            return {f"{names[task]} {task}": rate for task, rate in wake_rates.items() if task in names}
 
-        windows = list(wakes.each(measure, 4))
+        windows = list(wakes.print_windows(measure, 4))
     finally:
         deployment.stop()
     rates = {name: min(window.get(name, 0.0) for window in windows) for name in windows[0]}

@@ -16,16 +16,16 @@ from asterism import Client, Graph
 
 LIMIT_S = HANG_S
 INDEXES = [("brand", "hash"), ("price", "range")]
-CONDITIONS = ("brand == 'a'", "price > 3")
+FILTERS = ("brand == 'a'", "price > 3")
 
 
-def draws(graph: Graph) -> list[bytes]:
+def indexed_samples(graph: Graph) -> list[bytes]:
     """Draws that an index answers, by weight, uniformly and by a table."""
-    found = []
-    for where, on in zip(CONDITIONS, INDEXES, strict=True):
-        assert graph.explain.sample_nodes(1, "item", where=where, seed=1).condition == "index on {} ({})".format(*on)
-        found += [graph.sample_nodes(300, "item", where=where, weighted=weighted, seed=9).nodes.tobytes() for weighted in (True, False)]
-    return [*found, graph.sample_nodes(300, "item", where="price > 3", weight="dear", seed=9).nodes.tobytes()]
+    samples = []
+    for where, index in zip(FILTERS, INDEXES, strict=True):
+        assert graph.explain.sample_nodes(1, "item", where=where, seed=1).condition == "index on {} ({})".format(*index)
+        samples += [graph.sample_nodes(300, "item", where=where, weighted=weighted, seed=9).nodes.tobytes() for weighted in (True, False)]
+    return [*samples, graph.sample_nodes(300, "item", where="price > 3", weight="dear", seed=9).nodes.tobytes()]
 
 
 def indexes(client: Client, space: str) -> list[tuple[str, str]]:
@@ -42,41 +42,41 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         yield started
 
 
-def test_a_space_comes_back_with_its_indexes_and_later_builds_keep_them(cluster: LocalCluster, tmp_path: Path) -> None:
-    here = cluster.client()
-    expected, sealed = draws(here.graph("shop")), here.manifest("shop")
-    assert indexes(here, "shop") == INDEXES
-    here.backup("shop", tmp_path / "shop", timeout_s=LIMIT_S)
-    with asterism.open(tmp_path / "elsewhere") as there:
-        there.restore(tmp_path / "shop", timeout_s=LIMIT_S)
-        assert there.manifest("shop").digest == sealed.digest
-        assert indexes(there, "shop") == INDEXES
-        graph = there.graph("shop")
-        assert draws(graph) == expected
-        assert there.wait(there.submit_job("shop", "audit").job_id, timeout_s=LIMIT_S).state == "FINISHED"
-        for client in (there, here):
+def test_restored_space_keeps_its_indexes(cluster: LocalCluster, tmp_path: Path) -> None:
+    cluster_client = cluster.client()
+    expected, manifest = indexed_samples(cluster_client.graph("shop")), cluster_client.manifest("shop")
+    assert indexes(cluster_client, "shop") == INDEXES
+    cluster_client.backup("shop", tmp_path / "shop", timeout_s=LIMIT_S)
+    with asterism.open(tmp_path / "elsewhere") as restored:
+        restored.restore(tmp_path / "shop", timeout_s=LIMIT_S)
+        assert restored.manifest("shop").digest == manifest.digest
+        assert indexes(restored, "shop") == INDEXES
+        graph = restored.graph("shop")
+        assert indexed_samples(graph) == expected
+        assert restored.wait(restored.submit_job("shop", "audit").job_id, timeout_s=LIMIT_S).state == "FINISHED"
+        for client in (restored, cluster_client):
             client.graph("shop").upsert_nodes(np.array([900]), "item", weights=np.array([3.0]), features={"price": np.array([7.5], np.float32)})
             client.graph("shop").build(timeout_s=LIMIT_S)
             assert indexes(client, "shop") == INDEXES
-        assert draws(graph) == draws(here.graph("shop")) != expected
+        assert indexed_samples(graph) == indexed_samples(cluster_client.graph("shop")) != expected
         assert 900 in graph.sample_nodes(2000, "item", where="price > 7", weighted=False, seed=1).nodes
 
 
 @pytest.mark.parametrize("what", ["values", "rows", "bounds"])
-def test_an_index_whose_arrays_are_damaged_is_made_again(cluster: LocalCluster, what: str) -> None:
+def test_damaged_index_is_rebuilt(cluster: LocalCluster, what: str) -> None:
     client = cluster.client()
-    graph, sealed = client.graph("shop"), client.manifest("shop")
-    expected = draws(graph)
+    graph, manifest = client.graph("shop"), client.manifest("shop")
+    expected = indexed_samples(graph)
     cluster.kill("storaged-0")
-    build = cluster.folder_of("storaged-0") / "spaces" / str(sealed.space_id) / "builds" / str(sealed.job_id)
+    build = cluster.folder_of("storaged-0") / "spaces" / str(manifest.space_id) / "builds" / str(manifest.job_id)
     files = sorted(file for file in build.glob(f"parts/*/n*.x*.{what}.bin") if file.stat().st_size)
     assert files, sorted({file.name for file in build.glob("parts/*/*.bin")})
-    before = {file: file.read_bytes() for file in files}
-    for file, whole in before.items():
+    contents = {file: file.read_bytes() for file in files}
+    for file, content in contents.items():
         file.unlink()  # it may be a hard link to another version's
-        file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     cluster.restart("storaged-0")
     cluster.wait_ready()
-    assert draws(graph) == expected
-    assert client.manifest("shop") == sealed
-    assert {file: file.read_bytes() for file in files} == before
+    assert indexed_samples(graph) == expected
+    assert client.manifest("shop") == manifest
+    assert {file: file.read_bytes() for file in files} == contents

@@ -20,7 +20,7 @@ UNKNOWN = 10**9
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(cases.built_in(tmp_path_factory.mktemp("induced"))) as opened:
+    with asterism.open(cases.copy_built_graph(tmp_path_factory.mktemp("induced"))) as opened:
         yield opened
 
 
@@ -29,7 +29,7 @@ def graph(client: asterism.Client) -> Graph:
     return client.graph("cases")
 
 
-def given() -> tuple[np.ndarray, np.ndarray]:
+def seeds_and_types() -> tuple[np.ndarray, np.ndarray]:
     """Nodes of both types, some of them twice, one unknown of each and one that is none, and their types."""
     people, papers = cases.person_ids()[::5], np.arange(0, 80, 2)
     nodes = np.concatenate([people, papers, [UNKNOWN, -1, 4], people[:3], papers[:3]])
@@ -38,51 +38,51 @@ def given() -> tuple[np.ndarray, np.ndarray]:
     return nodes[order], types[order]
 
 
-def expected(
+def expected_contents(
     nodes: np.ndarray, types: np.ndarray, groups: np.ndarray, names: list[str], direction: str
 ) -> tuple[dict[str, list[tuple[int, int]]], list[int], dict[str, list[tuple[int, int, int]]]]:
     """(group, id) of each node by number, the number of each given one, and (row, col, edge id) of each edge."""
     members: dict[str, list[tuple[int, int]]] = {"person": [], "paper": []}
     numbers = []
     for node, kind, group in zip(nodes.tolist(), types.tolist(), groups.tolist(), strict=True):
-        own = members[("person", "paper")[kind]]
-        if node >= 0 and (group, node) not in own:
-            own.append((group, node))
-        numbers.append(own.index((group, node)) if node >= 0 else -1)
-    found = {}
+        members_of_type = members[("person", "paper")[kind]]
+        if node >= 0 and (group, node) not in members_of_type:
+            members_of_type.append((group, node))
+        numbers.append(members_of_type.index((group, node)) if node >= 0 else -1)
+    edges = {}
     for name in names:
         src_type, relation, dst_type = name.split(":")
-        at = {kind: {member: i for i, member in enumerate(members[kind])} for kind in (src_type, dst_type)}
+        index_of = {kind: {member: i for i, member in enumerate(members[kind])} for kind in (src_type, dst_type)}
         src, dst, _ = cases.edges()[relation]
-        rows = [
-            ((at[src_type][group, a], at[dst_type][group, b], eid), (a, b))
+        rows_with_ends = [
+            ((index_of[src_type][group, a], index_of[dst_type][group, b], eid), (a, b))
             for eid, (a, b) in enumerate(zip(src.tolist(), dst.tolist(), strict=True))
             for group in sorted(set(groups.tolist()))
-            if (group, a) in at[src_type] and (group, b) in at[dst_type]
+            if (group, a) in index_of[src_type] and (group, b) in index_of[dst_type]
         ]
-        near, far = (0, 1) if direction == "out" else (1, 0)
-        found[name] = [edge for edge, ends in sorted(rows, key=lambda one: (one[0][near], one[1][far], one[0][2]))]
-    return members, numbers, found
+        local_end, remote_end = (0, 1) if direction == "out" else (1, 0)
+        edges[name] = [edge for edge, ends in sorted(rows_with_ends, key=lambda row: (row[0][local_end], row[1][remote_end], row[0][2]))]
+    return members, numbers, edges
 
 
-def told(sub: Subgraph) -> tuple[dict[str, list[tuple[int, int]]], list[int], dict[str, list[tuple[int, int, int]]]]:
+def contents_of(subgraph: Subgraph) -> tuple[dict[str, list[tuple[int, int]]], list[int], dict[str, list[tuple[int, int, int]]]]:
     """What a subgraph says, as `expected` does."""
-    batch = sub.batch or {name: np.zeros(len(ids), np.int64) for name, ids in sub.nodes.items()}
-    nodes = {name: list(zip(batch[name].tolist(), ids.tolist(), strict=True)) for name, ids in sub.nodes.items()}
-    assert sub.edge_ids is not None
-    edges = {name: list(zip(sub.row[name].tolist(), sub.col[name].tolist(), sub.edge_ids[name].tolist(), strict=True)) for name in sub.row}
-    return nodes, sub.seeds.tolist(), edges
+    batch = subgraph.batch or {name: np.zeros(len(ids), np.int64) for name, ids in subgraph.nodes.items()}
+    nodes = {name: list(zip(batch[name].tolist(), ids.tolist(), strict=True)) for name, ids in subgraph.nodes.items()}
+    assert subgraph.edge_ids is not None
+    edges = {name: list(zip(subgraph.row[name].tolist(), subgraph.col[name].tolist(), subgraph.edge_ids[name].tolist(), strict=True)) for name in subgraph.row}
+    return nodes, subgraph.seeds.tolist(), edges
 
 
 @pytest.mark.parametrize("direction", ["out", "in"])
 @pytest.mark.parametrize("several", [False, True])
-def test_all_edges_among_the_nodes_are_there_and_no_others(graph: Graph, direction: str, several: bool) -> None:
-    nodes, types = given()
+def test_induced_subgraph_has_exactly_the_inner_edges(graph: Graph, direction: str, several: bool) -> None:
+    nodes, types = seeds_and_types()
     indptr = np.array([0, 40, 40, 90, len(nodes)]) if several else None
     groups = np.zeros(len(nodes), int) if indptr is None else np.repeat(np.arange(4), np.diff(indptr))
     names = [CITES, BY, WRITES]
     sub = graph.induced_subgraph(nodes, ["cites", "by", "writes"], indptr=indptr, ntype=types, direction=direction, weights=True)
-    assert told(sub) == expected(nodes, types, groups, names, direction)
+    assert contents_of(sub) == expected_contents(nodes, types, groups, names, direction)
     assert all(len(sub.row[name]) for name in names)
     assert (sub.batch is None) == (not several)
     assert sub.num_sampled_nodes == {name: (len(ids),) for name, ids in sub.nodes.items()}
@@ -91,21 +91,21 @@ def test_all_edges_among_the_nodes_are_there_and_no_others(graph: Graph, directi
     assert sub.edge_ids is not None
     for name in (WRITES, CITES):
         assert np.array_equal(sub.weights[name], cases.edges()[name.split(":")[1]][2][sub.edge_ids[name]])
-    bare = graph.induced_subgraph(nodes, "cites", indptr=indptr, ntype=types, direction=direction, edge_ids=False)
-    assert bare.edge_ids is None
-    assert bare.weights is None
-    assert np.array_equal(bare.row[CITES], sub.row[CITES])
+    without_ids = graph.induced_subgraph(nodes, "cites", indptr=indptr, ntype=types, direction=direction, edge_ids=False)
+    assert without_ids.edge_ids is None
+    assert without_ids.weights is None
+    assert np.array_equal(without_ids.row[CITES], sub.row[CITES])
     assert (sub.seed, sub.token) == (0, "")
 
 
-def test_conditions_named_weights_features_and_one_type(graph: Graph) -> None:
+def test_filters_named_weights_features_and_one_type(graph: Graph) -> None:
     papers = np.arange(0, 90, 3)
     sub = graph.induced_subgraph(papers, "cites", where="weight > 1", weight="recent", weights=True, node_features=["vec"])
     src, dst, weight = cases.edges()["cites"]
-    kept = np.flatnonzero((src % 3 == 0) & (dst % 3 == 0) & (weight > 1))
+    matching = np.flatnonzero((src % 3 == 0) & (dst % 3 == 0) & (weight > 1))
     assert sub.edge_ids is not None
     assert sub.weights is not None
-    assert np.array_equal(np.sort(sub.edge_ids[CITES]), kept)
+    assert np.array_equal(np.sort(sub.edge_ids[CITES]), matching)
     np.testing.assert_allclose(sub.weights[CITES], np.log(weight[sub.edge_ids[CITES]]), rtol=1e-6)
     assert sub.features is not None
     assert np.array_equal(sub.features["paper"]["vec"], graph.node_features(papers, ["vec"], "paper")["vec"])
@@ -113,7 +113,7 @@ def test_conditions_named_weights_features_and_one_type(graph: Graph) -> None:
     assert empty.nodes["paper"].size == empty.row[CITES].size == 0
 
 
-def test_in_a_space_of_global_ids_the_service_knows_the_types(client: asterism.Client) -> None:
+def test_global_ids_need_no_node_types(client: asterism.Client) -> None:
     client.create_space("global", {"ids": "global", "parts": 3, "nodes": {"a": {}, "b": {}}, "edges": {"a:to:b": {}, "b:to:a": {}}})
     graph = client.graph("global")
     graph.upsert_nodes([0, 2, 4], "a")
@@ -128,8 +128,8 @@ def test_in_a_space_of_global_ids_the_service_knows_the_types(client: asterism.C
     assert (sub.row["b:to:a"].tolist(), sub.col["b:to:a"].tolist()) == ([0], [0])
 
 
-def test_what_can_not_be_induced_is_refused_with_its_value(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    refused: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
+def test_invalid_requests_are_refused_with_the_value(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    invalid_requests: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
         ({"nodes": [1, 2], "etypes": "writes"}, asterism.InvalidRequest, "say ntype"),
         ({"nodes": [1, 2], "etypes": "eats"}, asterism.NotFound, "'eats'"),
         ({"nodes": [1, 2], "etypes": "cites", "direction": "up"}, asterism.InvalidRequest, "direction 'up'"),
@@ -141,9 +141,9 @@ def test_what_can_not_be_induced_is_refused_with_its_value(graph: Graph, monkeyp
             for bad in ([], [0, 1], [0, 2, 1, 2], [1, 2])
         ),
     )
-    for asked, error, said in refused:
-        with pytest.raises(error, match=said):
-            graph.induced_subgraph(**asked)
+    for arguments, error, message in invalid_requests:
+        with pytest.raises(error, match=message):
+            graph.induced_subgraph(**arguments)
     monkeypatch.setattr(layer, "REPLY_BYTES", 1000)
     with pytest.raises(asterism.InvalidRequest, match="one reply at most 1000"):
         graph.induced_subgraph(np.arange(90), "cites")

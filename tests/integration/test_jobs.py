@@ -30,11 +30,11 @@ from asterism.formats.rmat import rmat
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound
 from asterism_proto.schema import Feature, NodeType, Schema
 from storaged.store import graph, keys
-from storaged.store.graph import Block, GraphStore
+from storaged.store.graph import Block, BlockStore
 
 NODES, EDGES = 200_000, 1_500_000
 WAIT_S = HANG_S
-WHOLE = {"link": "no"}
+FULL_BUILD = {"link": "no"}
 """Of a build: all of it, so that it takes its time."""
 COLUMNS = {"row": np.int64, "id": np.int64, "probability": np.float64, "alias_row": np.int64, "alias_id": np.int64, "weight": np.float32}
 SCHEMA: dict[str, Any] = {
@@ -57,7 +57,7 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
         yield connected
 
 
-def filled(client: Client, space: str, nodes: int, edges: int) -> None:
+def publish_space(client: Client, space: str, nodes: int, edges: int) -> None:
     """A space with a published version of rows whose weights differ, some of them 0."""
     client.create_space(space, SCHEMA)
     rng = np.random.default_rng(nodes)
@@ -78,40 +78,40 @@ def filled(client: Client, space: str, nodes: int, edges: int) -> None:
 
 @pytest.fixture(scope="module")
 def big(client: Client) -> str:
-    filled(client, "big", NODES, EDGES)
+    publish_space(client, "big", NODES, EDGES)
     return "big"
 
 
 @pytest.fixture(scope="module")
 def small(client: Client) -> str:
-    filled(client, "small", 5_000, 20_000)
+    publish_space(client, "small", 5_000, 20_000)
     return "small"
 
 
-def done(client: Client, space: str, kind: str, **asked: Any) -> Job:
+def run_job(client: Client, space: str, kind: str, **arguments: Any) -> Job:
     """A job of this kind at its end."""
-    return client.wait(client.submit_job(space, kind, **asked).job_id, timeout_s=WAIT_S)
+    return client.wait(client.submit_job(space, kind, **arguments).job_id, timeout_s=WAIT_S)
 
 
-def until(client: Client, job_id: int, holds: Callable[[Job], bool], within_s: float = WAIT_S) -> Job:
-    end = time.monotonic() + within_s
-    while not holds(job := client.job(job_id)):
-        assert time.monotonic() < end, job
+def wait_for_job(client: Client, job_id: int, predicate: Callable[[Job], bool], timeout_s: float = WAIT_S) -> Job:
+    deadline = time.monotonic() + timeout_s
+    while not predicate(job := client.job(job_id)):
+        assert time.monotonic() < deadline, job
         time.sleep(0.01)
     return job
 
 
-def parts_of(cluster: LocalCluster, space_id: int, job_id: int) -> list[Path]:
+def image_folders(cluster: LocalCluster, space_id: int, job_id: int) -> list[Path]:
     """The folders of a version's images, over all storageds."""
     return sorted(cluster.folder.glob(f"storaged-*/spaces/{space_id}/builds/{job_id}/parts/p*"))
 
 
-def flip(path: Path, at: int) -> None:
+def flip_bit(path: Path, offset: int) -> None:
     """Turn one bit on disk."""
     with path.open("r+b") as file:
-        file.seek(at)
+        file.seek(offset)
         byte = file.read(1)[0]
-        file.seek(at)
+        file.seek(offset)
         file.write(bytes([byte ^ 1]))
         file.flush()
         os.fsync(file.fileno())
@@ -120,34 +120,34 @@ def flip(path: Path, at: int) -> None:
 # Audits.
 
 
-def test_an_audit_of_a_whole_version_finds_what_was_published_and_no_error_to_speak_of(cluster: LocalCluster, client: Client, small: str) -> None:
-    job = done(client, small, "audit")
+def test_audit_finds_published_rows_and_no_error(cluster: LocalCluster, client: Client, small: str) -> None:
+    job = run_job(client, small, "audit")
     assert (job.state, job.cause, job.version, job.target_version) == ("FINISHED", "", 0, 1)
     manifest = client.manifest(small, 1)
     results = [task.result for task in job.tasks if task.result is not None]
     assert len(results) == 2
     for element, type_id in (("NODE", 0), ("NODE", 1), ("EDGE", 0), ("EDGE", 1)):
-        found = [audit for result in results for audit in result.audit if (audit.element, audit.type_id) == (element, type_id)]
-        assert sum(audit.count for audit in found) == manifest.count(element, type_id)
-        assert sum(audit.weight for audit in found) == pytest.approx(manifest.weight(element, type_id), rel=1e-12)
-        assert max(audit.table_tv for audit in found) <= 1e-15
-        assert max(audit.row_tv for audit in found) <= 1e-14
+        audits = [audit for result in results for audit in result.audit if (audit.element, audit.type_id) == (element, type_id)]
+        assert sum(audit.count for audit in audits) == manifest.count(element, type_id)
+        assert sum(audit.weight for audit in audits) == pytest.approx(manifest.weight(element, type_id), rel=1e-12)
+        assert max(audit.table_tv for audit in audits) <= 1e-15
+        assert max(audit.row_tv for audit in audits) <= 1e-14
     rows = sum(audit.alias_rows for result in results for audit in result.audit if audit.element == "EDGE")
     assert rows == 2 * 5_000  # of the weighted type: each node, once as a source and once as a destination
-    on_disk = [file.stat().st_size for part in parts_of(cluster, manifest.space_id, manifest.job_id) for file in part.glob("*.bin")]
+    on_disk = [file.stat().st_size for part in image_folders(cluster, manifest.space_id, manifest.job_id) for file in part.glob("*.bin")]
     assert (sum(result.files_read for result in results), sum(result.bytes_read for result in results)) == (len(on_disk), sum(on_disk))
     assert job.rows_done == job.rows_total > 5_000 + 20_000
 
 
 @pytest.mark.parametrize("name", ["n0.weights", "n0.table.hot", "n0.c0.values", "e0.out.nbr", "e0.in.eid", "e0.out.cold", "e1.src_row"])
-def test_one_flipped_bit_fails_an_audit_at_once_with_the_file_and_the_place(cluster: LocalCluster, client: Client, small: str, name: str) -> None:
+def test_flipped_bit_fails_the_audit_and_names_the_file(cluster: LocalCluster, client: Client, small: str, name: str) -> None:
     manifest = client.manifest(small, 1)
-    path = parts_of(cluster, manifest.space_id, manifest.job_id)[2] / f"{name}.bin"
-    flip(path, path.stat().st_size // 2)
+    path = image_folders(cluster, manifest.space_id, manifest.job_id)[2] / f"{name}.bin"
+    flip_bit(path, path.stat().st_size // 2)
     try:
-        job = done(client, small, "audit", version=1)
+        job = run_job(client, small, "audit", version=1)
     finally:
-        flip(path, path.stat().st_size // 2)
+        flip_bit(path, path.stat().st_size // 2)
     assert job.state == "FAILED"
     assert f"{path.parent.name}/{name}.bin: mebibyte 0 is not what was written" in job.cause
     failed = next(task for task in job.tasks if task.state == "FAILED")
@@ -159,21 +159,21 @@ def test_one_flipped_bit_fails_an_audit_at_once_with_the_file_and_the_place(clus
 
 def test_an_audit_names_a_torn_manifest_and_a_missing_file(cluster: LocalCluster, client: Client, small: str) -> None:
     manifest = client.manifest(small, 1)
-    folder = parts_of(cluster, manifest.space_id, manifest.job_id)[1]
-    for file, words in (("manifest.json", "digest"), ("e0.out.indptr.bin", "missing")):
+    folder = image_folders(cluster, manifest.space_id, manifest.job_id)[1]
+    for file, message in (("manifest.json", "digest"), ("e0.out.indptr.bin", "missing")):
         path = folder / file
         content = path.read_bytes()
         path.unlink()
         if file == "manifest.json":
             path.write_bytes(content.replace(b'"part":', b'"part": '))
-        job = done(client, small, "audit")
+        job = run_job(client, small, "audit")
         path.write_bytes(content)
         assert job.state == "FAILED"
-        assert words in job.cause
-    assert done(client, small, "audit").state == "FINISHED"
+        assert message in job.cause
+    assert run_job(client, small, "audit").state == "FINISHED"
 
 
-def test_an_audit_of_a_version_that_is_not_there_is_refused(client: Client, small: str) -> None:
+def test_audit_of_a_missing_version_is_refused(client: Client, small: str) -> None:
     with pytest.raises(NotFound, match="version 9"):
         client.submit_job(small, "audit", version=9)
     with pytest.raises(InvalidRequest, match="reads no version"):
@@ -185,70 +185,70 @@ def test_an_audit_of_a_version_that_is_not_there_is_refused(client: Client, smal
 # Exports.
 
 
-def test_exported_tables_are_what_the_version_draws_from(cluster: LocalCluster, client: Client, small: str) -> None:
-    job = done(client, small, "export-tables", options={"format": "csv,parquet", "to": f"file://{cluster.folder}/out"})
+def test_exported_tables_match_the_published_version(cluster: LocalCluster, client: Client, small: str) -> None:
+    job = run_job(client, small, "export-tables", options={"format": "csv,parquet", "to": f"file://{cluster.folder}/out"})
     assert job.state == "FINISHED", job.cause
     manifest = client.manifest(small)
     tables: dict[tuple[str, int, int], Any] = {}
     for task in job.tasks:
         assert task.result is not None
         folder = Path(task.result.folder.removeprefix("file://"))
-        listed = json.loads((folder / f"manifest-{task.host}.json").read_text())
-        assert (listed["space"], listed["version"], listed["digest"]) == (small, 1, manifest.digest)
-        for file, told in zip(task.result.files, listed["files"], strict=True):
+        export_manifest = json.loads((folder / f"manifest-{task.host}.json").read_text())
+        assert (export_manifest["space"], export_manifest["version"], export_manifest["digest"]) == (small, 1, manifest.digest)
+        for file, entry in zip(task.result.files, export_manifest["files"], strict=True):
             path = folder / file.path
-            assert hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256 == told["sha256"]
-            assert (path.stat().st_size, file.rows) == (file.bytes, told["rows"])
+            assert hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256 == entry["sha256"]
+            assert (path.stat().st_size, file.rows) == (file.bytes, entry["rows"])
             table = (pyarrow.csv.read_csv if file.format == "csv" else pyarrow.parquet.read_table)(path)
             assert table.column_names == list(COLUMNS)
             columns = {name: table[name].to_numpy().astype(dtype) for name, dtype in COLUMNS.items()}
             assert table.num_rows == file.rows
-            seen = tables.setdefault((file.element, file.type_id, file.part), columns)
+            first_columns = tables.setdefault((file.element, file.type_id, file.part), columns)
             for name, column in columns.items():
-                assert np.array_equal(column, seen[name]), f"{name} of {file.path} differs between the formats"
+                assert np.array_equal(column, first_columns[name]), f"{name} of {file.path} differs between the formats"
     assert {(element, type_id) for element, type_id, _ in tables} == {("NODE", 0), ("NODE", 1), ("EDGE", 0), ("EDGE", 1)}
-    for share in manifest.totals:
-        columns = tables[share.element, share.type_id, share.part]
-        assert columns["row"].size == share.positive
-        assert columns["weight"].astype(np.float64).sum() == pytest.approx(share.weight, rel=1e-12)
-        law = columns["probability"] + np.bincount(columns["alias_row"], 1 - columns["probability"], columns["row"].size)
-        expected = columns["weight"].astype(np.float64) / share.weight * columns["row"].size
-        assert np.abs(law - expected).sum() / columns["row"].size <= 1e-12
+    for total in manifest.totals:
+        columns = tables[total.element, total.type_id, total.part]
+        assert columns["row"].size == total.positive
+        assert columns["weight"].astype(np.float64).sum() == pytest.approx(total.weight, rel=1e-12)
+        probabilities = columns["probability"] + np.bincount(columns["alias_row"], 1 - columns["probability"], columns["row"].size)
+        expected = columns["weight"].astype(np.float64) / total.weight * columns["row"].size
+        assert np.abs(probabilities - expected).sum() / columns["row"].size <= 1e-12
         assert np.array_equal(columns["id"][columns["alias_row"]], columns["alias_id"])
     nodes = np.sort(np.concatenate([tables["NODE", 1, part]["id"] for part in range(4)]))
     assert np.array_equal(nodes, np.arange(0, 3000, 3))
 
 
-def test_without_an_address_tables_go_to_each_storageds_own_folder(cluster: LocalCluster, client: Client, small: str) -> None:
-    job = done(client, small, "export-tables", options={"format": "csv"})
+def test_tables_without_an_address_stay_in_local_folders(cluster: LocalCluster, client: Client, small: str) -> None:
+    job = run_job(client, small, "export-tables", options={"format": "csv"})
     assert (job.state, dict(job.options)) == ("FINISHED", {"format": "csv"})
     files = {path.name for path in cluster.folder.glob(f"storaged-*/exports/small-v1-job{job.job_id}/*.csv")}
     assert files == {f"p{part:05d}-{kind}-weight.csv" for part in range(4) for kind in ("n0", "n1", "e0", "e1")}
     (path,) = cluster.folder.glob(f"storaged-*/exports/small-v1-job{job.job_id}/p00001-n0-weight.csv")
     with path.open() as lines:
         assert all(int(line["id"]) % 4 == 1 for line in csv.DictReader(lines))
-    assert all(task.result is None or task.result.files == () for listed in client.jobs(small) for task in listed.tasks)
+    assert all(task.result is None or task.result.files == () for past_job in client.jobs(small) for task in past_job.tasks)
 
 
 # Compactions.
 
 
-def test_a_compaction_says_what_it_gave_back_and_changes_nothing(cluster: LocalCluster, client: Client, small: str) -> None:
-    before = client.manifest(small).digest
-    job = done(client, small, "compact")
+def test_compaction_reports_sizes_and_keeps_the_version(cluster: LocalCluster, client: Client, small: str) -> None:
+    digest = client.manifest(small).digest
+    job = run_job(client, small, "compact")
     assert job.state == "FINISHED", job.cause
     space_id = client.describe(small).space_id
     for task in job.tasks:
         assert task.result is not None
         assert 0 < task.result.bytes_after <= task.result.bytes_before * 1.05 + 100_000
-    kept = sum(file.stat().st_size for file in cluster.folder.glob(f"storaged-*/spaces/{space_id}/graph/*"))
-    assert kept == pytest.approx(sum(task.result.bytes_after for task in job.tasks if task.result), rel=0.2, abs=200_000)
-    assert client.manifest(small).digest == before
-    assert done(client, small, "audit").state == "FINISHED"
+    bytes_on_disk = sum(file.stat().st_size for file in cluster.folder.glob(f"storaged-*/spaces/{space_id}/graph/*"))
+    assert bytes_on_disk == pytest.approx(sum(task.result.bytes_after for task in job.tasks if task.result), rel=0.2, abs=200_000)
+    assert client.manifest(small).digest == digest
+    assert run_job(client, small, "audit").state == "FINISHED"
 
 
-def test_a_compaction_gives_the_space_of_overwritten_blocks_back(tmp_path: Path) -> None:
-    store = GraphStore.open(tmp_path / "graph", Schema(node_types=(NodeType(name="n", features=(Feature(name="x", shape=(64,)),)),), parts=1))
+def test_compaction_reclaims_overwritten_blocks(tmp_path: Path) -> None:
+    store = BlockStore.open(tmp_path / "graph", Schema(node_types=(NodeType(name="n", features=(Feature(name="x", shape=(64,)),)),), parts=1))
     rng = np.random.default_rng(5)
     for _ in range(8):  # a load that is sent again and again: each replay replaces the one before
         arrays = {"ids": np.arange(20_000), "f:x": rng.random((20_000, 64), np.float32)}
@@ -258,19 +258,19 @@ def test_a_compaction_gives_the_space_of_overwritten_blocks_back(tmp_path: Path)
     refs = store.refs(0, (graph.NODES | keys.COLUMNS,), 0, (1,))
     assert sum(ref.rows for ref in refs) == 20_000
     assert sum(ref.size for ref in refs) <= store.size() <= 1.6 * sum(ref.size for ref in refs), "the ghosts of replays take space"
-    kept = np.concatenate([store.read(ref)["f:x"] for ref in refs])
-    assert np.array_equal(kept, arrays["f:x"])
+    features = np.concatenate([store.read(ref)["f:x"] for ref in refs])
+    assert np.array_equal(features, arrays["f:x"])
     store.close()
 
 
 # Who shares a job, who waits.
 
 
-def test_fifty_who_submit_the_same_at_once_share_one_job(cluster: LocalCluster, client: Client, small: str) -> None:
+def test_concurrent_identical_submits_share_one_job(cluster: LocalCluster, client: Client, small: str) -> None:
     """A storaged that is stopped keeps the first job in flight."""
     os.killpg(cluster["storaged-1"].pid, signal.SIGSTOP)
     try:
-        wishes: list[tuple[str, dict[str, Any]]] = [
+        submissions: list[tuple[str, dict[str, Any]]] = [
             ("build", {}),
             ("audit", {}),
             ("audit", {"version": 1}),
@@ -280,22 +280,22 @@ def test_fifty_who_submit_the_same_at_once_share_one_job(cluster: LocalCluster, 
             ("compact", {}),
         ]
         with ThreadPoolExecutor(50) as pool:
-            for kind, asked in wishes:
-                ids = list(pool.map(lambda _, k=kind, a=asked: client.submit_job(small, k, **a).job_id, range(50)))
-                assert len(set(ids)) == 1, (kind, asked)
-        flying = client.jobs(small, ("QUEUE", "RUNNING"))
+            for kind, arguments in submissions:
+                ids = list(pool.map(lambda _, k=kind, a=arguments: client.submit_job(small, k, **a).job_id, range(50)))
+                assert len(set(ids)) == 1, (kind, arguments)
+        active_jobs = client.jobs(small, ("QUEUE", "RUNNING"))
         # Version 0 is the current one, 1; and Parquet is what an export writes unless it is told.
-        assert [job.kind for job in reversed(flying)] == ["build", "audit", "export-tables", "export-tables", "compact"]
-        assert [job.state for job in reversed(flying)] == ["RUNNING", "QUEUE", "QUEUE", "QUEUE", "QUEUE"]
+        assert [job.kind for job in reversed(active_jobs)] == ["build", "audit", "export-tables", "export-tables", "compact"]
+        assert [job.state for job in reversed(active_jobs)] == ["RUNNING", "QUEUE", "QUEUE", "QUEUE", "QUEUE"]
     finally:
         os.killpg(cluster["storaged-1"].pid, signal.SIGCONT)
-    for job in reversed(flying):
+    for job in reversed(active_jobs):
         assert client.wait(job.job_id, timeout_s=WAIT_S).state == "FINISHED"
-    ended = [client.job(job.job_id) for job in reversed(flying)]
-    assert all(one.finished_ms <= other.started_ms for one, other in itertools.pairwise(ended)), "two jobs of a space at once"
+    finished_jobs = [client.job(job.job_id) for job in reversed(active_jobs)]
+    assert all(one.finished_ms <= other.started_ms for one, other in itertools.pairwise(finished_jobs)), "two jobs of a space at once"
 
 
-def test_a_submit_after_an_acknowledged_write_never_gets_the_older_job(cluster: LocalCluster, client: Client, small: str) -> None:
+def test_submit_after_an_acknowledged_write_starts_a_new_job(cluster: LocalCluster, client: Client, small: str) -> None:
     graph = client.graph(small)
     os.killpg(cluster["storaged-1"].pid, signal.SIGSTOP)
     try:
@@ -314,8 +314,8 @@ def test_a_submit_after_an_acknowledged_write_never_gets_the_older_job(cluster: 
 
 def test_a_small_space_does_not_wait_for_a_large_one(client: Client, big: str, small: str) -> None:
     client.graph(big).upsert_nodes([0], "n", weights=[0.25])
-    large = client.submit_job(big, options=WHOLE)
-    audit = done(client, small, "audit")
+    large = client.submit_job(big, options=FULL_BUILD)
+    audit = run_job(client, small, "audit")
     built = client.wait(large.job_id, timeout_s=WAIT_S)
     assert (audit.state, built.state) == ("FINISHED", "FINISHED")
     assert built.started_ms <= audit.started_ms < audit.finished_ms < built.finished_ms
@@ -324,29 +324,29 @@ def test_a_small_space_does_not_wait_for_a_large_one(client: Client, big: str, s
 # Progress and ends.
 
 
-def stopped_after(client: Client, space: str, kind: str, share: float) -> Job:
+def submit_and_stop(client: Client, space: str, kind: str, fraction: float) -> Job:
     """Submit a job and stop it once a share of its rows is done; one that ends before that is submitted again."""
     while True:
         client.graph(space).upsert_nodes([2], "n", weights=[float(np.random.default_rng().random()) + 1])
-        job = client.submit_job(space, kind, options=WHOLE if kind == "build" else {})
+        job = client.submit_job(space, kind, options=FULL_BUILD if kind == "build" else {})
         with contextlib.suppress(Conflict):  # it has finished
-            until(client, job.job_id, lambda job: job.ended or job.rows_done >= share * job.rows_total)
+            wait_for_job(client, job.job_id, lambda job: job.ended or job.rows_done >= fraction * job.rows_total)
             client.stop_job(job.job_id)
             return job
 
 
-def test_rows_a_second_and_the_time_that_is_left_are_told_while_a_job_runs(cluster: LocalCluster, client: Client, big: str) -> None:
+def test_running_job_reports_row_rate_and_remaining_time(cluster: LocalCluster, client: Client, big: str) -> None:
     client.graph(big).upsert_nodes([1], "n", weights=[0.5])
-    job = client.submit_job(big, options=WHOLE)
-    looks: list[tuple[float, Job]] = []
-    client.wait(job.job_id, timeout_s=WAIT_S, on_progress=lambda job: looks.append((time.monotonic(), job)))
-    ended = looks[-1][0]
-    told = [(at, look) for at, look in looks if look.rows_per_s > 0]
-    assert told
-    assert all(look.rows_done <= look.rows_total for _, look in looks)
-    guesses = [(look.eta_s, ended - at) for at, look in told if look.eta_s > 0]
-    assert guesses
-    assert min(abs(guess - truth) for guess, truth in guesses) < 5.0
+    job = client.submit_job(big, options=FULL_BUILD)
+    snapshots: list[tuple[float, Job]] = []
+    client.wait(job.job_id, timeout_s=WAIT_S, on_progress=lambda job: snapshots.append((time.monotonic(), job)))
+    ended_at = snapshots[-1][0]
+    with_rate = [(seen_at, snapshot) for seen_at, snapshot in snapshots if snapshot.rows_per_s > 0]
+    assert with_rate
+    assert all(snapshot.rows_done <= snapshot.rows_total for _, snapshot in snapshots)
+    estimates = [(snapshot.eta_s, ended_at - seen_at) for seen_at, snapshot in with_rate if snapshot.eta_s > 0]
+    assert estimates
+    assert min(abs(estimate - actual) for estimate, actual in estimates) < 5.0
     with urllib.request.urlopen(f"http://{cluster['metad'].http_address}/api/v1/jobs/{job.job_id}", timeout=HANG_S) as reply:
         assert json.load(reply)["progress"]["rows_per_s"] is None, "nothing runs any more"
 
@@ -364,9 +364,9 @@ def test_rows_a_second_and_the_time_that_is_left_are_told_while_a_job_runs(clust
         ("compact", 0.0),
     ],
 )
-def test_a_job_stops_wherever_it_is(cluster: LocalCluster, client: Client, big: str, kind: str, after: float) -> None:
-    job = stopped_after(client, big, kind, after)
-    stopped = until(client, job.job_id, lambda job: job.ended)
+def test_job_stops_at_any_point(cluster: LocalCluster, client: Client, big: str, kind: str, after: float) -> None:
+    job = submit_and_stop(client, big, kind, after)
+    stopped = wait_for_job(client, job.job_id, lambda job: job.ended)
     assert stopped.state == "STOPPED"
     assert {task.state for task in stopped.tasks} <= {"STOPPED", "FINISHED"}
     busy = [name_of(process) for i in range(2) for process in task_processes(cluster, f"storaged-{i}")]
@@ -376,14 +376,14 @@ def test_a_job_stops_wherever_it_is(cluster: LocalCluster, client: Client, big: 
     assert client.wait(job.job_id, timeout_s=WAIT_S).state == "FINISHED"
 
 
-def test_a_task_that_waits_for_its_turn_on_a_host_stops_before_it(tmp_path: Path) -> None:
+def test_task_waiting_for_a_slot_can_be_stopped(tmp_path: Path) -> None:
     with LocalCluster(storageds=1) as cluster, cluster.client() as client:
-        filled(client, "long", NODES, EDGES // 2)
-        filled(client, "short", 1_000, 1_000)
+        publish_space(client, "long", NODES, EDGES // 2)
+        publish_space(client, "short", 1_000, 1_000)
         client.graph("long").upsert_nodes([0], "n", weights=[0.5])
-        large, waiting = client.submit_job("long", options=WHOLE), client.submit_job("short", "audit")
-        until(client, waiting.job_id, lambda job: job.tasks[0].phase == "waits for a slot")
-        client.stop_job(waiting.job_id)
-        assert until(client, waiting.job_id, lambda job: job.ended).state == "STOPPED"
-        assert client.job(large.job_id).state == "RUNNING"
-        assert client.wait(large.job_id, timeout_s=WAIT_S).state == "FINISHED"
+        large_job, waiting_job = client.submit_job("long", options=FULL_BUILD), client.submit_job("short", "audit")
+        wait_for_job(client, waiting_job.job_id, lambda job: job.tasks[0].phase == "waits for a slot")
+        client.stop_job(waiting_job.job_id)
+        assert wait_for_job(client, waiting_job.job_id, lambda job: job.ended).state == "STOPPED"
+        assert client.job(large_job.job_id).state == "RUNNING"
+        assert client.wait(large_job.job_id, timeout_s=WAIT_S).state == "FINISHED"

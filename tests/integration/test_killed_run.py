@@ -64,9 +64,9 @@ def test_a_killed_test_run_leaves_no_process(root: Path, tmp_path: Path, program
             run.wait(HANG_S)
     wait_until(lambda: not {process.pid for process in reaper.processes()} & set(started.values()), f"all of {started} have ended")
     wait_until((tmp_path / "ended").exists, "the registered command has run")
-    wait_until(lambda: not _from(tmp_path), "nothing else runs from the folder")
+    wait_until(lambda: not _processes_naming(tmp_path), "nothing else runs from the folder")
 
 
-def _from(folder: Path) -> list[int]:
+def _processes_naming(folder: Path) -> list[int]:
     """Return the ids of the processes that name a folder in their command line."""
     return [process.pid for process in reaper.processes() if str(folder).encode() in reaper._read(process.pid, "cmdline")]

@@ -15,7 +15,7 @@ from tests.law.checks.labor import reference
 
 import asterism
 from asterism import Graph
-from asterism.batches import Batches
+from asterism.batches import NodeEpochBatches
 from asterism.records import Subgraph
 
 WRITES, CITES, BY = "person:writes:paper", "paper:cites:paper", "paper:by:person"
@@ -25,7 +25,7 @@ PAPERS = np.concatenate([[3, 40, 3, 7, 88, -1], np.arange(10, 40)])
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(cases.built_in(tmp_path_factory.mktemp("labor"))) as opened:
+    with asterism.open(cases.copy_built_graph(tmp_path_factory.mktemp("labor"))) as opened:
         yield opened
 
 
@@ -34,14 +34,14 @@ def graph(client: asterism.Client) -> Graph:
     return client.graph("cases")
 
 
-known = cache(cases.edges)
+cached_edges = cache(cases.edges)
 
 
 def rows_of(relation: str, direction: str, nodes: list[int], *, uniform: bool) -> dict[int, dict[int, float]]:
     """Edges of nodes as a law has them: by edge id in place of the neighbor, for there are parallel ones."""
-    src, dst, weights = known()[relation]
-    near = src if direction == "out" else dst
-    return {node: {int(e): float(weights[e]) for e in np.flatnonzero(near == node) if uniform or weights[e] > 0} for node in nodes}
+    src, dst, weights = cached_edges()[relation]
+    local_ends = src if direction == "out" else dst
+    return {node: {int(e): float(weights[e]) for e in np.flatnonzero(local_ends == node) if uniform or weights[e] > 0} for node in nodes}
 
 
 def hop_edges(sub: Subgraph, name: str, hop: int) -> slice:
@@ -52,7 +52,7 @@ def hop_edges(sub: Subgraph, name: str, hop: int) -> slice:
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("expand", ["first", "every"])
 @pytest.mark.parametrize(("direction", "layer_dependency"), [("out", True), ("in", False)])
-def test_edges_are_kept_by_variates_of_their_far_ends(graph: Graph, direction: str, expand: str, weighted: bool, layer_dependency: bool) -> None:
+def test_edges_are_kept_by_variates_of_their_neighbors(graph: Graph, direction: str, expand: str, weighted: bool, layer_dependency: bool) -> None:
     """Every edge that is kept bounds its far end's variate from above, every other one from below: there is room between, for all hops and types."""
     sub = graph.sample_labor(
         PAPERS, FANOUTS, ntype="paper", weighted=weighted, direction=direction, expand=expand, layer_dependency=layer_dependency, seed=5
@@ -61,61 +61,61 @@ def test_edges_are_kept_by_variates_of_their_far_ends(graph: Graph, direction: s
     assert sub.weights is not None
     assert sub.batch is None
     assert sub.seeds.tolist() == [0, 1, 0, 2, 3, -1, *range(4, 34)]
-    within: dict[Any, tuple[float, float]] = {}
+    bounds: dict[Any, tuple[float, float]] = {}
     for hop in range(2):
         for name, counts in FANOUTS.items():
             src, relation, dst = name.split(":")
-            near, far = (src, dst) if direction == "out" else (dst, src)
-            begin = 0 if expand == "every" else sum(sub.num_sampled_nodes[near][:hop])
-            front = sub.nodes[near][begin : sum(sub.num_sampled_nodes[near][: hop + 1])].tolist()
-            mine = hop_edges(sub, name, hop)
-            eids, inner = sub.edge_ids[name][mine].tolist(), sub.row if direction == "out" else sub.col
-            kept, rows = set(eids), rows_of(relation, direction, front, uniform=not weighted)
-            assert sub.nodes[near][inner[name][mine]].tolist() == [
-                node for node, row in rows.items() for e in _ordered(relation, direction, row) if e in kept
+            local_type, remote_type = (src, dst) if direction == "out" else (dst, src)
+            begin = 0 if expand == "every" else sum(sub.num_sampled_nodes[local_type][:hop])
+            frontier = sub.nodes[local_type][begin : sum(sub.num_sampled_nodes[local_type][: hop + 1])].tolist()
+            edge_slice = hop_edges(sub, name, hop)
+            eids, local_index = sub.edge_ids[name][edge_slice].tolist(), sub.row if direction == "out" else sub.col
+            kept_eids, rows = set(eids), rows_of(relation, direction, frontier, uniform=not weighted)
+            assert sub.nodes[local_type][local_index[name][edge_slice]].tolist() == [
+                node for node, row in rows.items() for e in _sorted_edges(relation, direction, row) if e in kept_eids
             ]
-            assert eids == [e for row in rows.values() for e in _ordered(relation, direction, row) if e in kept]
-            ends = known()[relation][1 if direction == "out" else 0]
+            assert eids == [e for row in rows.values() for e in _sorted_edges(relation, direction, row) if e in kept_eids]
+            remote_ends = cached_edges()[relation][1 if direction == "out" else 0]
             for node, row in rows.items():
                 shares = reference({node: row}, counts[hop], 0, uniform=not weighted)[0]
-                inverse = {e: (row[e] if weighted else 1.0) / shares[node, e] for e in row if e in kept}
-                given = [float(w) for w, e in zip(sub.weights[name][mine], eids, strict=True) if e in row]
-                assert np.allclose(given, [x * len(inverse) / sum(inverse.values()) for e, x in _in_order(inverse, eids)], rtol=1e-5)
+                inverse = {e: (row[e] if weighted else 1.0) / shares[node, e] for e in row if e in kept_eids}
+                kept_weights = [float(w) for w, e in zip(sub.weights[name][edge_slice], eids, strict=True) if e in row]
+                assert np.allclose(kept_weights, [x * len(inverse) / sum(inverse.values()) for e, x in _select_in_order(inverse, eids)], rtol=1e-5)
                 for e in row:
-                    key = (far, int(ends[e]), 0 if layer_dependency else hop)
-                    least, most = within.get(key, (0.0, 1.0))
-                    within[key] = (least, min(most, shares[node, e])) if e in kept else (max(least, shares[node, e]), most)
-    assert all(least < most for least, most in within.values())
-    assert sum(least > 0 and most < 1 for least, most in within.values()) > 3  # several edges to one node, some of them kept
+                    key = (remote_type, int(remote_ends[e]), 0 if layer_dependency else hop)
+                    low, high = bounds.get(key, (0.0, 1.0))
+                    bounds[key] = (low, min(high, shares[node, e])) if e in kept_eids else (max(low, shares[node, e]), high)
+    assert all(low < high for low, high in bounds.values())
+    assert sum(low > 0 and high < 1 for low, high in bounds.values()) > 3  # several edges to one node, some of them kept
 
 
-def _ordered(relation: str, direction: str, row: dict[int, float]) -> list[int]:
+def _sorted_edges(relation: str, direction: str, row: dict[int, float]) -> list[int]:
     """Edges of a node as it has them: by neighbor and edge id."""
-    far = known()[relation][1 if direction == "out" else 0]
-    return sorted(row, key=lambda e: (int(far[e]), e))
+    remote_ends = cached_edges()[relation][1 if direction == "out" else 0]
+    return sorted(row, key=lambda e: (int(remote_ends[e]), e))
 
 
-def _in_order(inverse: dict[int, float], eids: list[int]) -> list[tuple[int, float]]:
+def _select_in_order(inverse: dict[int, float], eids: list[int]) -> list[tuple[int, float]]:
     return [(e, inverse[e]) for e in eids if e in inverse]
 
 
 def test_all_neighbors_and_none(graph: Graph) -> None:
-    every = graph.sample_labor([3, 40], {CITES: [-1], BY: [0]}, seed=1)
-    all_of = {e for row in rows_of("cites", "out", [3, 40], uniform=False).values() for e in row}
-    assert every.edge_ids is not None
-    assert set(every.edge_ids[CITES].tolist()) == all_of
-    assert every.num_sampled_edges == {CITES: (len(all_of),), BY: (0,)}
-    many = graph.sample_labor([3, 40], [10_000], "cites", importance=2, seed=2)
-    assert many.edge_ids is not None
-    assert set(many.edge_ids[CITES].tolist()) == all_of
+    unlimited = graph.sample_labor([3, 40], {CITES: [-1], BY: [0]}, seed=1)
+    all_eids = {e for row in rows_of("cites", "out", [3, 40], uniform=False).values() for e in row}
+    assert unlimited.edge_ids is not None
+    assert set(unlimited.edge_ids[CITES].tolist()) == all_eids
+    assert unlimited.num_sampled_edges == {CITES: (len(all_eids),), BY: (0,)}
+    over_degree = graph.sample_labor([3, 40], [10_000], "cites", importance=2, seed=2)
+    assert over_degree.edge_ids is not None
+    assert set(over_degree.edge_ids[CITES].tolist()) == all_eids
 
 
-def test_what_is_kept_does_not_depend_on_the_rest_of_the_batch_without_importance(graph: Graph) -> None:
-    alone, beside = (graph.sample_labor(nodes, [4], "cites", seed=9) for nodes in ([7], [50, 7, 20]))
+def test_kept_edges_do_not_depend_on_other_seeds(graph: Graph) -> None:
+    alone, in_batch = (graph.sample_labor(nodes, [4], "cites", seed=9) for nodes in ([7], [50, 7, 20]))
     assert alone.edge_ids is not None
-    assert beside.edge_ids is not None
-    mine = beside.nodes["paper"][beside.row[CITES]] == 7
-    assert alone.edge_ids[CITES].tolist() == beside.edge_ids[CITES][mine].tolist()
+    assert in_batch.edge_ids is not None
+    own_edges = in_batch.nodes["paper"][in_batch.row[CITES]] == 7
+    assert alone.edge_ids[CITES].tolist() == in_batch.edge_ids[CITES][own_edges].tolist()
 
 
 @pytest.fixture(scope="module")
@@ -130,22 +130,22 @@ def crowd(client: asterism.Client) -> Graph:
     return graph
 
 
-def test_batches_meet_fewer_nodes_and_fewer_still_with_importance(crowd: Graph) -> None:
+def test_importance_rounds_reduce_visited_nodes(crowd: Graph) -> None:
     """The mean number of nodes met, of 200 batches, is what the law expects, within five standard errors; neighbors by themselves are far more."""
     src, dst, weights = (np.concatenate(column) for column in zip(*((b.src, b.dst, b.weights) for b in crowd.scan_edges("to")), strict=True))
     rows: dict[int, dict[int, float]] = {int(s): {} for s in np.unique(src)}
     for s, d, w in zip(src.tolist(), dst.tolist(), weights.tolist(), strict=True):
         rows[s][d] = w
     seeds = np.arange(100, 140)
-    by_themselves = np.mean([len(crowd.sample_subgraph(seeds, [3], seed=s).nodes["n"]) for s in range(20)])
+    independent_mean = np.mean([len(crowd.sample_subgraph(seeds, [3], seed=s).nodes["n"]) for s in range(20)])
     means = []
     for importance in (0, 1, -1):
         shares, _ = reference(rows, 3, importance, uniform=False)
-        best = {d: max(p for (_, t), p in shares.items() if t == d) for d in range(100)}
-        met = [len(crowd.sample_labor(seeds, [3], importance=importance, seed=s).nodes["n"]) - 40 for s in range(200)]
-        assert abs(np.mean(met) - sum(best.values())) < 5 * np.sqrt(sum(p * (1 - p) for p in best.values()) / 200)
-        means.append(np.mean(met))
-    assert means[2] <= means[1] < means[0] < by_themselves - 40
+        visit_probabilities = {d: max(p for (_, t), p in shares.items() if t == d) for d in range(100)}
+        visited = [len(crowd.sample_labor(seeds, [3], importance=importance, seed=s).nodes["n"]) - 40 for s in range(200)]
+        assert abs(np.mean(visited) - sum(visit_probabilities.values())) < 5 * np.sqrt(sum(p * (1 - p) for p in visit_probabilities.values()) / 200)
+        means.append(np.mean(visited))
+    assert means[2] <= means[1] < means[0] < independent_mean - 40
 
 
 @pytest.mark.parametrize("weighted", [True, False])
@@ -170,45 +170,45 @@ def test_variates_are_uniform_where_weights_span_many_decades(client: asterism.C
         more = np.add.reduceat(w * w / np.minimum(1, np.repeat(c, degrees) * w), starts) > target * (1 + 1e-13)
         low, high = np.where(more, c, low), np.where(more, high, c)
     shares = np.minimum(1, np.repeat(high, degrees) * w)
-    found = graph.sample_labor(np.arange(2000), [k], weighted=weighted, seed=12).edge_ids
-    assert found is not None
-    kept = np.isin(np.arange(len(src)), found["n:to:n"])
-    assert kept[np.repeat(degrees <= k, degrees)].all()
-    least, most = np.zeros(12_000), np.ones(12_000)
-    np.maximum.at(least, dst[~kept], shares[~kept])
-    np.minimum.at(most, dst[kept], shares[kept])
-    assert (least < most).all()
-    met = np.unique(dst)
-    u = least[met] + rng.random(len(met)) * (most - least)[met]
+    edge_ids = graph.sample_labor(np.arange(2000), [k], weighted=weighted, seed=12).edge_ids
+    assert edge_ids is not None
+    is_kept = np.isin(np.arange(len(src)), edge_ids["n:to:n"])
+    assert is_kept[np.repeat(degrees <= k, degrees)].all()
+    lower, upper = np.zeros(12_000), np.ones(12_000)
+    np.maximum.at(lower, dst[~is_kept], shares[~is_kept])
+    np.minimum.at(upper, dst[is_kept], shares[is_kept])
+    assert (lower < upper).all()
+    neighbor_ids = np.unique(dst)
+    u = lower[neighbor_ids] + rng.random(len(neighbor_ids)) * (upper - lower)[neighbor_ids]
     assert stats.chisquare(np.bincount((u * 40).astype(np.int64), minlength=40)).pvalue > 1e-5
 
 
-def test_weighted_means_over_kept_edges_estimate_the_whole_neighborhoods(crowd: Graph) -> None:
+def test_weighted_means_over_kept_edges_estimate_full_means(crowd: Graph) -> None:
     """What an average over kept edges by their weights gives is near the average over all edges by theirs."""
     values = np.random.default_rng(6).random(140)
-    whole = crowd.neighbors([100], "to")
-    assert whole.weights is not None
-    truth = np.average(values[whole.nodes], weights=whole.weights)
+    neighborhood = crowd.neighbors([100], "to")
+    assert neighborhood.weights is not None
+    expected = np.average(values[neighborhood.nodes], weights=neighborhood.weights)
     for importance in (0, 1):
         estimates = []
         for seed in range(400):
             sub = crowd.sample_labor(np.arange(100, 140), [10], importance=importance, seed=seed)
             assert sub.weights is not None
-            mine = sub.nodes["n"][sub.row["n:to:n"]] == 100
-            given, met = sub.weights["n:to:n"][mine], sub.nodes["n"][sub.col["n:to:n"][mine]]
-            assert abs(given.sum() - mine.sum()) < 1e-4
-            estimates.append(np.average(values[met], weights=given))
-        assert abs(np.mean(estimates) - truth) < 0.02
+            own_edges = sub.nodes["n"][sub.row["n:to:n"]] == 100
+            kept_weights, neighbor_ids = sub.weights["n:to:n"][own_edges], sub.nodes["n"][sub.col["n:to:n"][own_edges]]
+            assert abs(kept_weights.sum() - own_edges.sum()) < 1e-4
+            estimates.append(np.average(values[neighbor_ids], weights=kept_weights))
+        assert abs(np.mean(estimates) - expected) < 0.02
 
 
-def test_batches_of_an_epoch_are_made_of_it(crowd: Graph) -> None:
-    held = crowd.at(crowd.manifest().version)
+def test_epoch_batches_are_sampled_by_labor(crowd: Graph) -> None:
+    pinned = crowd.at(crowd.manifest().version)
 
     def epoch() -> list[Subgraph]:
         def make(graph: Graph, nodes: np.ndarray, seed: int) -> Subgraph:
             return graph.sample_labor(nodes, [4, 2], direction="in", importance=1, seed=seed)
 
-        return list(Batches(held, "n", 50, make, seed=3))
+        return list(NodeEpochBatches(pinned, "n", 50, make, seed=3))
 
     batches = epoch()
     assert [len(batch.seeds) for batch in batches] == [50, 50, 40]
@@ -216,17 +216,17 @@ def test_batches_of_an_epoch_are_made_of_it(crowd: Graph) -> None:
     assert [cases.digest(batch) for batch in batches] == [cases.digest(batch) for batch in epoch()]
 
 
-def test_nodes_whose_edges_are_too_many_are_refused(crowd: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storaged.draw.labor.MOST_EDGES", 1199)
+def test_hops_with_too_many_edges_are_refused(crowd: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storaged.draw.labor.MAX_EDGES", 1199)
     with pytest.raises(asterism.InvalidRequest, match=r"the 40 nodes of the hop have 1200 edges .* start from fewer seeds"):
         crowd.sample_labor(np.arange(100, 140), [3], importance=1, seed=1)
-    monkeypatch.setattr("storaged.draw.labor.MOST_EDGES", 1200)
+    monkeypatch.setattr("storaged.draw.labor.MAX_EDGES", 1200)
     monkeypatch.setattr("graphd.subgraph.REPLY_BYTES", 1000)
     with pytest.raises(asterism.InvalidRequest, match="the subgraph has more than the 1000 bytes"):
         crowd.sample_labor(np.arange(100, 140), [3], importance=1, seed=1)
 
 
-def test_explain_tells_that_one_host_grows_the_whole(crowd: Graph) -> None:
+def test_explain_reports_expansion_on_one_host(crowd: Graph) -> None:
     for importance in (0, 1):
-        told = crowd.explain.sample_labor([100, 101], [3, 2], importance=importance, seed=2)
-        assert [asked.method for asked in told.asked] == ["grow"]
+        explanation = crowd.explain.sample_labor([100, 101], [3, 2], importance=importance, seed=2)
+        assert [request.method for request in explanation.asked] == ["grow"]

@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.kit.task_processes import builds
+from tests.kit.task_processes import find_builds
 from tests.kit.waiting import HANG_S, let_pass
 
 from asterism import Client, Graph
@@ -47,7 +47,7 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
         yield connected
 
 
-def filled(client: Client, space: str) -> Graph:
+def loaded_graph(client: Client, space: str) -> Graph:
     client.create_space(space, {"parts": 2, "direction": "both", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}})
     rng = np.random.default_rng(1)
     load = client.begin_load(space, source="generated")
@@ -58,42 +58,42 @@ def filled(client: Client, space: str) -> Graph:
     return client.graph(space)
 
 
-def wait_for(holds: Callable[[], bool], seconds: float = WAIT_S) -> None:
-    end = time.monotonic() + seconds
+def wait_for(predicate: Callable[[], bool], seconds: float = WAIT_S) -> None:
+    deadline = time.monotonic() + seconds
     while True:
         with contextlib.suppress(FileNotFoundError):  # a folder goes while it is looked at
-            if holds():
+            if predicate():
                 return
-        assert time.monotonic() < end
+        assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
-def held_build(cluster: LocalCluster, name: str) -> psutil.Process:
+def pause_build(cluster: LocalCluster, name: str) -> psutil.Process:
     """The build of a storaged, stopped in mid-air."""
-    found: list[psutil.Process] = []
+    processes: list[psutil.Process] = []
 
-    def seen() -> bool:
-        found[:] = builds(cluster, name)
-        return bool(found)
+    def build_found() -> bool:
+        processes[:] = find_builds(cluster, name)
+        return bool(processes)
 
-    wait_for(seen)
-    found[0].send_signal(signal.SIGSTOP)
-    return found[0]
+    wait_for(build_found)
+    processes[0].send_signal(signal.SIGSTOP)
+    return processes[0]
 
 
-def until(client: Client, job_id: int, state: str) -> Job:
+def wait_for_state(client: Client, job_id: int, state: str) -> Job:
     wait_for(lambda: client.job(job_id).state == state)
     return client.job(job_id)
 
 
-def fail(cluster: LocalCluster, client: Client, graph: Graph) -> Job:
+def fail_build(cluster: LocalCluster, client: Client, graph: Graph) -> Job:
     """A build whose process dies; there is no second attempt."""
     job = graph.build(wait=False)
-    held_build(cluster, "storaged-0").kill()
-    return until(client, job.job_id, "FAILED")
+    pause_build(cluster, "storaged-0").kill()
+    return wait_for_state(client, job.job_id, "FAILED")
 
 
-def left(cluster: LocalCluster, space_id: int) -> set[str]:
+def leftover_folders(cluster: LocalCluster, space_id: int) -> set[str]:
     """What lies in the folders of a space beside its graph, by storaged: builds and checkpoints, however they are called."""
     return {
         f"{path.parents[3].name}/{path.parent.name}/{path.name}"
@@ -102,12 +102,12 @@ def left(cluster: LocalCluster, space_id: int) -> set[str]:
     }
 
 
-def built(cluster: LocalCluster, job_id: int, storageds: int = 2) -> set[str]:
+def expected_folders(cluster: LocalCluster, job_id: int, storageds: int = 2) -> set[str]:
     """What a published build leaves, and nothing else."""
     return {f"storaged-{i}/builds/{job_id}" for i in range(storageds)}
 
 
-def making(folder: Path) -> list[Path]:
+def unfinished_files(folder: Path) -> list[Path]:
     """Files that only a build under way has."""
     return [path for name in ("*.making", "*.gone", "scratch", "*-runs") for path in folder.rglob(name)]
 
@@ -121,70 +121,70 @@ def loads_with_blocks(folder: Path, space_id: int) -> set[int]:
         engine.close()
 
 
-def test_a_failed_build_is_kept_until_a_later_one_is_published(cluster: LocalCluster, client: Client) -> None:
-    graph = filled(client, "superseded")
+def test_failed_build_is_kept_until_a_later_one_is_published(cluster: LocalCluster, client: Client) -> None:
+    graph = loaded_graph(client, "superseded")
     space_id = client.describe("superseded").space_id
-    failed = fail(cluster, client, graph)
-    mine = {f"storaged-0/builds/{failed.job_id}", f"storaged-0/checkpoints/{failed.job_id}"}
+    failed_job = fail_build(cluster, client, graph)
+    failed_folders = {f"storaged-0/builds/{failed_job.job_id}", f"storaged-0/checkpoints/{failed_job.job_id}"}
     let_pass(1.5)  # three sweeps
-    assert mine <= left(cluster, space_id), "it can be recovered from there"
+    assert failed_folders <= leftover_folders(cluster, space_id), "it can be recovered from there"
     graph.upsert_nodes([0], "n", weights=[2.0])
     published = graph.build()
-    wait_for(lambda: left(cluster, space_id) == built(cluster, published.job_id))
-    wait_for(lambda: making(cluster.folder) == [])
+    wait_for(lambda: leftover_folders(cluster, space_id) == expected_folders(cluster, published.job_id))
+    wait_for(lambda: unfinished_files(cluster.folder) == [])
 
 
-def test_a_stopped_build_is_kept_and_a_recovered_one_goes_on_from_there(cluster: LocalCluster, client: Client) -> None:
-    graph = filled(client, "recovered")
+def test_recovered_build_resumes_from_its_checkpoint(cluster: LocalCluster, client: Client) -> None:
+    graph = loaded_graph(client, "recovered")
     space_id = client.describe("recovered").space_id
     job = graph.build(wait=False)
-    held_build(cluster, "storaged-1")
+    pause_build(cluster, "storaged-1")
     client.stop_job(job.job_id)
-    until(client, job.job_id, "STOPPED")
+    wait_for_state(client, job.job_id, "STOPPED")
     checkpoint = cluster.folder / f"storaged-1/spaces/{space_id}/checkpoints/{job.job_id}"
     inode = checkpoint.stat().st_ino
     let_pass(1.5)
     client.recover_job(job.job_id)
-    held = held_build(cluster, "storaged-1")
+    process = pause_build(cluster, "storaged-1")
     assert checkpoint.stat().st_ino == inode, "the same input"
-    held.send_signal(signal.SIGCONT)
+    process.send_signal(signal.SIGCONT)
     assert client.wait(job.job_id, timeout_s=WAIT_S).state == "FINISHED"
-    wait_for(lambda: left(cluster, space_id) == built(cluster, job.job_id))
+    wait_for(lambda: leftover_folders(cluster, space_id) == expected_folders(cluster, job.job_id))
 
 
-def test_old_versions_go_from_disk_with_their_stat_databases(cluster: LocalCluster, client: Client) -> None:
-    graph = filled(client, "old")
+def test_old_versions_are_deleted_with_their_stat_databases(cluster: LocalCluster, client: Client) -> None:
+    graph = loaded_graph(client, "old")
     space_id = client.describe("old").space_id
     first = graph.build()
     assert list(cluster.folder.glob(f"storaged-*/spaces/{space_id}/builds/{first.job_id}/stat"))
     graph.upsert_nodes([0], "n", weights=[3.0])
     second = graph.build()
-    wait_for(lambda: left(cluster, space_id) == built(cluster, second.job_id))
+    wait_for(lambda: leftover_folders(cluster, space_id) == expected_folders(cluster, second.job_id))
     assert graph.sample_nodes(10, seed=1).version == 2
 
 
-def test_a_space_dropped_in_mid_build_leaves_no_byte_and_jams_nobody(cluster: LocalCluster, client: Client) -> None:
-    graph, other = filled(client, "dropped"), filled(client, "spared")
+def test_space_dropped_during_a_build_leaves_no_files(cluster: LocalCluster, client: Client) -> None:
+    graph, other = loaded_graph(client, "dropped"), loaded_graph(client, "spared")
     space_id = client.describe("dropped").space_id
     graph.build()
     graph.upsert_nodes([0], "n", weights=[4.0])
     job = graph.build(wait=False)
-    held_build(cluster, "storaged-0")
-    waiting = other.build(wait=False)
+    pause_build(cluster, "storaged-0")
+    other_job = other.build(wait=False)
     client.drop_space("dropped")
     assert client.job(job.job_id).state == "STOPPED"
-    assert client.wait(waiting.job_id, timeout_s=WAIT_S).state == "FINISHED"
+    assert client.wait(other_job.job_id, timeout_s=WAIT_S).state == "FINISHED"
     wait_for(lambda: list(cluster.folder.glob(f"storaged-*/spaces/{space_id}*")) == [])
 
 
-def test_what_was_given_up_and_dropped_while_a_storaged_was_away_is_gone_when_it_is_back(cluster: LocalCluster, client: Client) -> None:
-    doomed, kept = filled(client, "doomed"), filled(client, "kept")
+def test_restarted_storaged_removes_dropped_data(cluster: LocalCluster, client: Client) -> None:
+    doomed, kept_graph = loaded_graph(client, "doomed"), loaded_graph(client, "kept")
     space_id, kept_id = client.describe("doomed").space_id, client.describe("kept").space_id
     doomed.build()
-    version = kept.build()
+    version = kept_graph.build()
     load = client.begin_load("kept")
     load.write_nodes(0, "n", np.arange(NODES, NODES + 5000), weights=np.ones(5000))
-    given_up = load.load_id
+    abandoned_id = load.load_id
     cluster.kill("storaged-1")
     client.drop_space("doomed")
     load.abandon()
@@ -193,43 +193,43 @@ def test_what_was_given_up_and_dropped_while_a_storaged_was_away_is_gone_when_it
     wait_for(lambda: not list(cluster.folder.glob(f"storaged-0/spaces/{space_id}*")))
     cluster.restart("storaged-1")
     wait_for(lambda: list(cluster.folder.glob(f"storaged-*/spaces/{space_id}*")) == [])
-    assert left(cluster, kept_id) == built(cluster, version.job_id)
-    wait_for(lambda: client.session.catalog("get_load", meta.LoadRequest(load_id=given_up)).settled)
-    assert kept.sample_nodes(5, seed=1).version == 1
+    assert leftover_folders(cluster, kept_id) == expected_folders(cluster, version.job_id)
+    wait_for(lambda: client.session.catalog("get_load", meta.LoadRequest(load_id=abandoned_id)).settled)
+    assert kept_graph.sample_nodes(5, seed=1).version == 1
     for name in ("storaged-0", "storaged-1"):
         cluster[name].stop()
-        assert given_up not in loads_with_blocks(cluster.folder / name, kept_id)
+        assert abandoned_id not in loads_with_blocks(cluster.folder / name, kept_id)
         assert len(loads_with_blocks(cluster.folder / name, kept_id)) == 1
     for name in ("storaged-0", "storaged-1"):
         cluster[name].start()
     cluster.wait_ready()
 
 
-def test_a_block_that_came_after_its_load_was_given_up_is_found_and_removed(cluster: LocalCluster, client: Client) -> None:
+def test_late_block_of_an_abandoned_load_is_removed(cluster: LocalCluster, client: Client) -> None:
     """Such a block is what a write under way at that moment leaves: here, put where it would lie."""
-    filled(client, "late")
+    loaded_graph(client, "late")
     space_id = client.describe("late").space_id
     load = client.begin_load("late")
     load.write_nodes(0, "n", np.arange(10), weights=np.ones(10))
     name = "storaged-0"
     cluster[name].stop()
-    at = cluster.folder / name / "spaces" / str(space_id) / "graph"
-    engine = RocksEngine(at, FAMILIES)
-    late = [
+    path = cluster.folder / name / "spaces" / str(space_id) / "graph"
+    engine = RocksEngine(path, FAMILIES)
+    late_blocks = [
         (family.name, raw, value)
         for family in FAMILIES
         for raw, value in engine.scan(family.name, b"", None)
         if keys.parse_block_key(raw).load_id == load.load_id
     ]
     engine.close()
-    assert late
+    assert late_blocks
     load.abandon()
     cluster.restart(name)
     wait_for(lambda: client.session.catalog("get_load", meta.LoadRequest(load_id=load.load_id)).settled)
     cluster[name].stop()
     assert load.load_id not in loads_with_blocks(cluster.folder / name, space_id)
-    engine = RocksEngine(at, FAMILIES)
-    engine.write(late)
+    engine = RocksEngine(path, FAMILIES)
+    engine.write(late_blocks)
     engine.close()
     assert load.load_id in loads_with_blocks(cluster.folder / name, space_id)
     cluster.restart(name)
@@ -237,33 +237,33 @@ def test_a_block_that_came_after_its_load_was_given_up_is_found_and_removed(clus
     for _ in range(ATTEMPTS):  # what was found goes at one of the next sweeps, and can be looked for only while its storaged is away
         let_pass(1.0)
         cluster[name].stop()
-        gone = load.load_id not in loads_with_blocks(cluster.folder / name, space_id)
+        is_removed = load.load_id not in loads_with_blocks(cluster.folder / name, space_id)
         cluster.restart(name)
-        if gone:
+        if is_removed:
             break
-    assert gone
+    assert is_removed
 
 
 @pytest.mark.parametrize("ending", ["FAILED", "STOPPED"])
-def test_what_nobody_recovers_is_gone_after_its_time_whatever_happens_to_metad(ending: str) -> None:
+def test_unrecovered_build_expires_across_metad_restarts(ending: str) -> None:
     with cluster_of(6, 1) as cluster, cluster.client() as client:
-        graph = filled(client, "lapsed")
+        graph = loaded_graph(client, "lapsed")
         if ending == "FAILED":
-            job = fail(cluster, client, graph)
+            job = fail_build(cluster, client, graph)
         else:
             job = graph.build(wait=False)
-            held_build(cluster, "storaged-0")
+            pause_build(cluster, "storaged-0")
             client.stop_job(job.job_id)
-            until(client, job.job_id, "STOPPED")
-        assert left(cluster, 1) == {f"storaged-0/builds/{job.job_id}", f"storaged-0/checkpoints/{job.job_id}"}
+            wait_for_state(client, job.job_id, "STOPPED")
+        assert leftover_folders(cluster, 1) == {f"storaged-0/builds/{job.job_id}", f"storaged-0/checkpoints/{job.job_id}"}
         cluster.kill("metad")
         cluster.restart("metad")
-        wait_for(lambda: left(cluster, 1) == set())
+        wait_for(lambda: leftover_folders(cluster, 1) == set())
         assert time.time() * 1000 >= client.job(job.job_id).finished_ms + 6000
-        wait_for(lambda: making(cluster.folder) == [])
+        wait_for(lambda: unfinished_files(cluster.folder) == [])
         client.recover_job(job.job_id)  # it may still be: anew
         assert client.wait(job.job_id, timeout_s=WAIT_S).state == "FINISHED"
-        wait_for(lambda: left(cluster, 1) == built(cluster, job.job_id, 1))
+        wait_for(lambda: leftover_folders(cluster, 1) == expected_folders(cluster, job.job_id, 1))
         client.drop_space("lapsed")
         wait_for(lambda: list(cluster.folder.glob("storaged-*/spaces/*")) == [])
         cluster["metad"].stop()

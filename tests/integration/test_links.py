@@ -22,15 +22,15 @@ ALPHA = 1e-4
 USERS, ITEMS = 4, 6
 ENDS = [(0, 0), (0, 1), (0, 1), (1, 2), (2, 0), (2, 1), (2, 2), (2, 3), (2, 4), (3, 0), (3, 1), (3, 2), (3, 3), (3, 4), (3, 5)]
 """The last user is joined to every item."""
-WEIGHTS = np.array([1.0, 2.0, 4.0, 0.0, 1.0, 8.0])
+ITEM_WEIGHTS = np.array([1.0, 2.0, 4.0, 0.0, 1.0, 8.0])
 """Of items."""
-PREFERRED = np.array([1.0, 2.0, 3.0, 4.0])
+USER_WEIGHTS = np.array([1.0, 2.0, 3.0, 4.0])
 """Of users."""
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(cases.built_in(tmp_path_factory.mktemp("links"))) as opened:
+    with asterism.open(cases.copy_built_graph(tmp_path_factory.mktemp("links"))) as opened:
         yield opened
 
 
@@ -48,55 +48,55 @@ def small(client: asterism.Client) -> Graph:
     client.create_space("links", {"parts": 2, "direction": "both", "nodes": nodes, "edges": {"user:buys:item": {}}})
     opened = client.graph("links")
     src, dst = np.array(ENDS).T
-    opened.upsert_nodes(np.arange(USERS), "user", weights=PREFERRED)
-    opened.upsert_nodes(np.arange(ITEMS), "item", weights=WEIGHTS, features={"degree": np.bincount(dst, minlength=ITEMS)})
+    opened.upsert_nodes(np.arange(USERS), "user", weights=USER_WEIGHTS)
+    opened.upsert_nodes(np.arange(ITEMS), "item", weights=ITEM_WEIGHTS, features={"degree": np.bincount(dst, minlength=ITEMS)})
     opened.upsert_edges(src, dst, "buys")
     opened.build()
     return opened
 
 
-def law_of(source: int, weights: np.ndarray, *, exclude: bool, positive: int = -1) -> np.ndarray:
+def negative_probabilities(source: int, weights: np.ndarray, *, exclude: bool, positive: int = -1) -> np.ndarray:
     """The probability of each item as a source's negative."""
-    left = weights.copy()
+    remaining = weights.copy()
     if exclude:
-        left[[item for user, item in ENDS if user == source]] = 0
+        remaining[[item for user, item in ENDS if user == source]] = 0
     if positive >= 0:
-        left[positive] = 0
-    return left / left.sum() if left.sum() else left
+        remaining[positive] = 0
+    return remaining / remaining.sum() if remaining.sum() else remaining
 
 
-def test_places_are_those_of_a_scan(graph: Graph) -> None:
+def test_edge_positions_match_scan_order(graph: Graph) -> None:
     for etype, weight in (("writes", "recent"), ("cites", ""), ("by", "")):
         scanned = list(graph.scan_edges(etype, rows=37, weight=weight))
         count = graph.count_edges(etype)
         assert count == sum(map(len, scanned))
-        for places in (np.arange(count), np.array([5, 0, 5, count - 1])):
-            found = graph.edges_at(etype, places, weight=weight)
+        for positions in (np.arange(count), np.array([5, 0, 5, count - 1])):
+            edges = graph.edges_at(etype, positions, weight=weight)
             for name in ("src", "dst", "edge_ids", "weights"):
-                assert np.array_equal(getattr(found, name), np.concatenate([getattr(batch, name) for batch in scanned])[places]), (etype, name)
+                assert np.array_equal(getattr(edges, name), np.concatenate([getattr(batch, name) for batch in scanned])[positions]), (etype, name)
     assert len(graph.edges_at("cites", [])) == 0
-    for places, said in (([3, 900], r"places\[1\] = 900: there are 900 edges of type 'paper:cites:paper'"), ([-1], r"places\[0\] = -1")):
-        with pytest.raises(asterism.InvalidRequest, match=said):
-            graph.edges_at("cites", places)
+    for positions, message in (([3, 900], r"places\[1\] = 900: there are 900 edges of type 'paper:cites:paper'"), ([-1], r"places\[0\] = -1")):
+        with pytest.raises(asterism.InvalidRequest, match=message):
+            graph.edges_at("cites", positions)
     with pytest.raises(asterism.NotFound, match="'new'"):
         graph.edges_at("cites", [0], weight="new")
 
 
-def test_under_a_condition_only_edges_that_satisfy_it_have_places(graph: Graph) -> None:
+def test_filtered_positions_count_matching_edges_only(graph: Graph) -> None:
     src, _, weight = cases.edges()["writes"]
     count = graph.count_edges("writes", where="weight > 1")
     assert count == int((weight > 1).sum())
-    found = graph.edges_at("writes", np.arange(count), where="weight > 1")
-    assert np.array_equal(np.sort(found.edge_ids), np.flatnonzero(weight > 1))
-    assert np.array_equal(src[found.edge_ids], found.src)
-    assert np.array_equal(weight[found.edge_ids], found.weights)
+    edges = graph.edges_at("writes", np.arange(count), where="weight > 1")
+    assert np.array_equal(np.sort(edges.edge_ids), np.flatnonzero(weight > 1))
+    assert np.array_equal(src[edges.edge_ids], edges.src)
+    assert np.array_equal(weight[edges.edge_ids], edges.weights)
 
 
 def ids(batches: Any) -> list[int]:
     return [edge for batch in batches for edge in batch.edge_ids.tolist()]
 
 
-def test_every_edge_comes_once_an_epoch_over_all_ranks_in_another_order_each_time(graph: Graph) -> None:
+def test_epoch_over_ranks_visits_every_edge_once(graph: Graph) -> None:
     shares = [graph.edge_batches("writes", 128, seed=3, rank=rank, world=3) for rank in range(3)]
     orders = []
     for epoch in range(2):
@@ -108,69 +108,69 @@ def test_every_edge_comes_once_an_epoch_over_all_ranks_in_another_order_each_tim
     assert orders[0] != orders[1]
 
 
-def test_epochs_of_edges_go_on_where_they_were_and_over_other_numbers_of_ranks(graph: Graph) -> None:
+def test_edge_epochs_resume_and_reshard(graph: Graph) -> None:
     where = "weight > 1"
-    kept = np.flatnonzero(cases.edges()["writes"][2] > 1).tolist()
+    matching = np.flatnonzero(cases.edges()["writes"][2] > 1).tolist()
 
     def batches(rank: int, world: int) -> Any:
         return graph.edge_batches("writes", 50, where=where, seed=5, rank=rank, world=world)
 
     first = [batches(rank, 2) for rank in range(2)]
-    seen = ids([*islice(first[0], 3), *islice(first[1], 1)])
+    visited = ids([*islice(first[0], 3), *islice(first[1], 1)])
     states = json.loads(json.dumps([share.state_dict() for share in first]))
     resumed = batches(0, 2)
     resumed.load_state_dict(states[0])
     assert ids(resumed) == ids(batches(0, 2))[150:]
-    after = [batches(rank, 3) for rank in range(3)]
-    for share in after:
+    resharded = [batches(rank, 3) for rank in range(3)]
+    for share in resharded:
         share.reshard(states)
-    assert Counter(seen + [edge for share in after for edge in ids(share)]) == Counter(kept)
+    assert Counter(visited + [edge for share in resharded for edge in ids(share)]) == Counter(matching)
     with pytest.raises(asterism.InvalidRequest, match="'paper:cites:paper'"):
         graph.edge_batches("cites", 5).load_state_dict(states[0])
     with pytest.raises(asterism.InvalidRequest, match="weight > 1"):
         graph.edge_batches("writes", 5).load_state_dict(states[0])
 
 
-def test_epochs_that_can_not_be_are_refused(graph: Graph) -> None:
-    for said, asked in (
+def test_invalid_epochs_are_refused(graph: Graph) -> None:
+    for message, arguments in (
         ("batch_size 0", {"batch_size": 0}),
         ("rank 2 of 2", {"rank": 2, "world": 2}),
         ("without a seed", {"world": 2, "seed": None}),
     ):
-        with pytest.raises(asterism.InvalidRequest, match=said):
-            graph.edge_batches("cites", **{"batch_size": 5, "seed": 1, **asked})
+        with pytest.raises(asterism.InvalidRequest, match=message):
+            graph.edge_batches("cites", **{"batch_size": 5, "seed": 1, **arguments})
 
 
 @pytest.mark.parametrize("exclude", [True, False])
 @pytest.mark.parametrize("weight", [None, "", "noise", "liked"])
-def test_negatives_of_triplets_follow_the_weights_of_what_is_no_edge(small: Graph, weight: str | None, exclude: bool) -> None:
+def test_triplet_negatives_follow_the_weights_of_non_edges(small: Graph, weight: str | None, exclude: bool) -> None:
     n, amount = 1500, 2
     degrees = np.bincount(np.array(ENDS)[:, 1], minlength=ITEMS)
-    weights = np.ones(ITEMS) if weight is None else WEIGHTS if weight == "" else degrees**0.75
+    weights = np.ones(ITEMS) if weight is None else ITEM_WEIGHTS if weight == "" else degrees**0.75
     pairs = np.tile([(0, 0), (1, 2), (2, 4), (3, 5)], (n, 1))
     links = small.link_seeds(pairs, "buys", mode="triplet", amount=amount, weight=weight, exclude=exclude, seed=3)
     assert links.labels is None
     assert links.negatives is not None
     assert links.negatives.shape == (4 * n, amount)
     assert np.array_equal(np.stack([links.src, links.dst], axis=1), pairs)
-    for at, (source, positive) in enumerate([(0, 0), (1, 2), (2, 4), (3, 5)]):
-        mine = links.negatives[at::4]
-        law = law_of(source, weights, exclude=exclude, positive=positive)
-        if not law.any():
-            assert (mine == -1).all()
+    for index, (source, positive) in enumerate([(0, 0), (1, 2), (2, 4), (3, 5)]):
+        sampled = links.negatives[index::4]
+        probabilities = negative_probabilities(source, weights, exclude=exclude, positive=positive)
+        if not probabilities.any():
+            assert (sampled == -1).all()
             continue
-        counts = np.bincount(mine.reshape(-1), minlength=ITEMS)
-        assert not counts[law == 0].any()
-        if (law > 0).sum() > 1:
-            assert stats.chisquare(counts[law > 0], law[law > 0] * counts.sum()).pvalue > ALPHA
-            likeliest = int(np.argmax(law))
-            has, p = mine == likeliest, law[likeliest]
-            pairs_of = [int((has[:, 0] & has[:, 1]).sum()), int((has[:, 0] ^ has[:, 1]).sum()), int((~has[:, 0] & ~has[:, 1]).sum())]
-            assert stats.chisquare(pairs_of, np.array([p * p, 2 * p * (1 - p), (1 - p) ** 2]) * n).pvalue > ALPHA, "negatives depend on each other"
+        counts = np.bincount(sampled.reshape(-1), minlength=ITEMS)
+        assert not counts[probabilities == 0].any()
+        if (probabilities > 0).sum() > 1:
+            assert stats.chisquare(counts[probabilities > 0], probabilities[probabilities > 0] * counts.sum()).pvalue > ALPHA
+            likeliest = int(np.argmax(probabilities))
+            is_likeliest, p = sampled == likeliest, probabilities[likeliest]
+            pair_counts = [int((is_likeliest[:, 0] & is_likeliest[:, 1]).sum()), int((is_likeliest[:, 0] ^ is_likeliest[:, 1]).sum()), int((~is_likeliest[:, 0] & ~is_likeliest[:, 1]).sum())]
+            assert stats.chisquare(pair_counts, np.array([p * p, 2 * p * (1 - p), (1 - p) ** 2]) * n).pvalue > ALPHA, "negatives depend on each other"
 
 
 @pytest.mark.parametrize("exclude", [True, False])
-def test_negative_pairs_have_sources_and_destinations_by_their_weights_and_are_no_edges(small: Graph, exclude: bool) -> None:
+def test_negative_pairs_follow_weights_and_are_no_edges(small: Graph, exclude: bool) -> None:
     positives = small.edges_at("buys", np.arange(len(ENDS)))
     links = small.link_seeds(positives, "buys", amount=400, weight="", src_weight="", exclude=exclude, seed=11)
     m, total = len(ENDS), 400 * len(ENDS)
@@ -179,12 +179,12 @@ def test_negative_pairs_have_sources_and_destinations_by_their_weights_and_are_n
     assert links.labels.tolist() == [1.0] * m + [0.0] * (len(links) - m)
     assert np.array_equal(links.edge_ids, positives.edge_ids)
     assert np.array_equal(links.src[:m], positives.src)
-    found = np.zeros((USERS, ITEMS))
-    np.add.at(found, (links.src[m:], links.dst[m:]), 1)
-    law = np.stack([PREFERRED[u] / PREFERRED.sum() * law_of(u, WEIGHTS, exclude=exclude) for u in range(USERS)])
-    assert not found[law == 0].any()
-    left_out = total - found.sum()  # pairs whose source is joined to everything
-    cells, expected = [*found[law > 0], left_out], [*(law[law > 0] * total), (1 - law.sum()) * total]
+    counts = np.zeros((USERS, ITEMS))
+    np.add.at(counts, (links.src[m:], links.dst[m:]), 1)
+    probabilities = np.stack([USER_WEIGHTS[u] / USER_WEIGHTS.sum() * negative_probabilities(u, ITEM_WEIGHTS, exclude=exclude) for u in range(USERS)])
+    assert not counts[probabilities == 0].any()
+    left_out = total - counts.sum()  # pairs whose source is joined to everything
+    cells, expected = [*counts[probabilities > 0], left_out], [*(probabilities[probabilities > 0] * total), (1 - probabilities.sum()) * total]
     if not exclude:
         assert left_out == 0
         cells, expected = cells[:-1], expected[:-1]
@@ -193,52 +193,52 @@ def test_negative_pairs_have_sources_and_destinations_by_their_weights_and_are_n
 
 
 @pytest.mark.parametrize("how", [{}, {"weighted": False}, {"weight": "aged"}, {"probabilities": True}, {"where": "id > 9"}, {"shared": True}])
-def test_edges_are_left_out_by_asking_as_they_are_where_they_are_read(graph: Graph, how: dict[str, Any]) -> None:
+def test_exclude_edges_equals_excluding_read_neighbors(graph: Graph, how: dict[str, Any]) -> None:
     src, dst, _ = cases.edges()["cites"]
     sources = np.concatenate([src[:40], [-1, src[0]]])
     pairs = np.stack([sources, np.resize(dst[::-1], len(sources))], axis=1)
-    near = graph.neighbors(sources, "cites")
+    neighbors = graph.neighbors(sources, "cites")
     for rows in (sources, pairs):
-        read = graph.sample_negatives(rows, 5, "paper", exclude=near, seed=4, **how)
-        asked = graph.sample_negatives(rows, 5, "paper", exclude_edges="cites", seed=4, **how)
-        assert np.array_equal(asked.nodes, read.nodes)
-        assert np.array_equal(asked.probabilities, read.probabilities) if "probabilities" in how else asked.probabilities is None
-        again = graph.replay(asked.token, rows)
-        assert np.array_equal(again.nodes, asked.nodes)  # type: ignore[attr-defined]  # of the same call
-    also = graph.sample_negatives(sources, 5, "paper", exclude=dst[: len(sources)], exclude_edges=["cites"], seed=4, **how)
-    listed = (np.insert(near.indptr + np.arange(len(sources) + 1), 0, 0)[1:], np.insert(near.nodes, near.indptr[:-1], dst[: len(sources)]))
-    assert np.array_equal(also.nodes, graph.sample_negatives(sources, 5, "paper", exclude=listed, seed=4, **how).nodes)
+        by_neighbors = graph.sample_negatives(rows, 5, "paper", exclude=neighbors, seed=4, **how)
+        by_edge_type = graph.sample_negatives(rows, 5, "paper", exclude_edges="cites", seed=4, **how)
+        assert np.array_equal(by_edge_type.nodes, by_neighbors.nodes)
+        assert np.array_equal(by_edge_type.probabilities, by_neighbors.probabilities) if "probabilities" in how else by_edge_type.probabilities is None
+        replayed = graph.replay(by_edge_type.token, rows)
+        assert np.array_equal(replayed.nodes, by_edge_type.nodes)  # type: ignore[attr-defined]  # of the same call
+    combined = graph.sample_negatives(sources, 5, "paper", exclude=dst[: len(sources)], exclude_edges=["cites"], seed=4, **how)
+    exclusions = (np.insert(neighbors.indptr + np.arange(len(sources) + 1), 0, 0)[1:], np.insert(neighbors.nodes, neighbors.indptr[:-1], dst[: len(sources)]))
+    assert np.array_equal(combined.nodes, graph.sample_negatives(sources, 5, "paper", exclude=exclusions, seed=4, **how).nodes)
     with pytest.raises(asterism.InvalidRequest, match="the same"):
-        graph.replay(asked.token, pairs[::-1])
+        graph.replay(by_edge_type.token, pairs[::-1])
 
 
-def test_edges_that_can_not_be_left_out_are_refused(graph: Graph) -> None:
-    for said, asked in (
+def test_edges_that_cannot_be_excluded_are_refused(graph: Graph) -> None:
+    for message, arguments in (
         ("edges of person:writes:paper lead to no negative, which are of person", {"ntype": "person", "exclude_edges": "writes"}),
         ("per type; ask for one type", {"exclude_edges": "writes"}),
         ("begin at paper, person", {"ntype": "paper", "exclude_edges": ["writes", "cites"]}),
     ):
-        with pytest.raises(asterism.InvalidRequest, match=said):
-            graph.sample_negatives([1, 2], 3, **asked)  # type: ignore[arg-type]
+        with pytest.raises(asterism.InvalidRequest, match=message):
+            graph.sample_negatives([1, 2], 3, **arguments)  # type: ignore[arg-type]
     with pytest.raises(asterism.NotFound, match="'likes'"):
         graph.sample_negatives([1, 2], 3, "paper", exclude_edges="likes")
 
 
-def test_a_source_of_any_degree_is_asked_and_not_read(client: asterism.Client) -> None:
+def test_excluding_edges_of_a_hub_transfers_little(client: asterism.Client) -> None:
     """Its neighbors, 16 MB of them, would be sent for each of the rows; what is asked for and sent does not grow with them."""
-    many = 2_000_000
+    degree = 2_000_000
     client.create_space("hub", {"parts": 2, "nodes": {"n": {}}, "edges": {"n:to:n": {}}})
     load = client.begin_load("hub", source="made up")
-    load.write_nodes(0, "n", np.arange(2 * many))
-    load.write_edges(1, "to", np.zeros(many, np.int64), np.arange(many) * 2, ends_known=True)
+    load.write_nodes(0, "n", np.arange(2 * degree))
+    load.write_edges(1, "to", np.zeros(degree, np.int64), np.arange(degree) * 2, ends_known=True)
     load.commit()
     hub = client.graph("hub")
     hub.build(timeout_s=HANG_S)
     links = hub.link_seeds(np.tile([[0, 4]], (64, 1)), "to", mode="triplet", amount=50, seed=1)
     assert links.negatives is not None
     assert (links.negatives % 2 == 1).all()
-    account = hub.explain.sample_negatives(np.zeros(64, np.int64), 50, "n", exclude_edges="to", weighted=False, seed=1)
-    assert max(max(asked.sent, asked.received) for asked in account.asked) < 1 << 17
+    explanation = hub.explain.sample_negatives(np.zeros(64, np.int64), 50, "n", exclude_edges="to", weighted=False, seed=1)
+    assert max(max(request.sent, request.received) for request in explanation.asked) < 1 << 17
 
 
 def test_shapes_and_seeds_of_links(small: Graph, graph: Graph) -> None:
@@ -246,17 +246,17 @@ def test_shapes_and_seeds_of_links(small: Graph, graph: Graph) -> None:
     links = graph.link_seeds(edges, "cites", amount=0.3, seed=2)
     assert len(links) == 40 + 12
     src, dst, _ = cases.edges()["cites"]
-    true = set(zip(src.tolist(), dst.tolist(), strict=True))
-    assert not true & set(zip(links.src[40:].tolist(), links.dst[40:].tolist(), strict=True))
+    existing = set(zip(src.tolist(), dst.tolist(), strict=True))
+    assert not existing & set(zip(links.src[40:].tolist(), links.dst[40:].tolist(), strict=True))
     assert cases.digest(graph.link_seeds(edges, "cites", amount=0.3, seed=2)) == cases.digest(links)
     assert cases.digest(graph.link_seeds(edges, "cites", amount=0.3, seed=3)) != cases.digest(links)
     with pytest.raises(asterism.InvalidRequest, match=r"edges\[0\] is of type 'paper:cites:paper', not 'writes'"):
         graph.link_seeds(edges, "writes")
     assert len(small.link_seeds([(0, 0)], "buys", amount=0)) == 1
-    none = small.link_seeds(np.zeros((0, 2), np.int64), "buys", mode="triplet", amount=3)
-    assert none.negatives is not None
-    assert none.negatives.shape == (0, 3)
-    for asked, error, said in (
+    empty = small.link_seeds(np.zeros((0, 2), np.int64), "buys", mode="triplet", amount=3)
+    assert empty.negatives is not None
+    assert empty.negatives.shape == (0, 3)
+    for arguments, error, message in (
         ({"mode": "pairs"}, asterism.InvalidRequest, "mode 'pairs'"),
         ({"amount": -1}, asterism.InvalidRequest, "amount -1"),
         ({"amount": float("nan")}, asterism.InvalidRequest, "amount nan"),
@@ -267,5 +267,5 @@ def test_shapes_and_seeds_of_links(small: Graph, graph: Graph) -> None:
         ({"edges": [(0, -1)]}, asterism.InvalidRequest, r"edges\[1\] = -1"),
         ({"edges": edges, "version": 9}, asterism.InvalidRequest, "version 9"),
     ):
-        with pytest.raises(error, match=said):
-            small.link_seeds(**{"edges": [(0, 0)], "etype": "buys", **asked})  # type: ignore[arg-type]
+        with pytest.raises(error, match=message):
+            small.link_seeds(**{"edges": [(0, 0)], "etype": "buys", **arguments})  # type: ignore[arg-type]

@@ -31,11 +31,11 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         yield opened
 
 
-def counted(edges: list[tuple[int, int, dict[str, Any]]], *names: str) -> Counter[tuple[Any, ...]]:
-    return Counter((src, dst, *(held[name] for name in names)) for src, dst, held in edges)
+def edge_counter(edges: list[tuple[int, int, dict[str, Any]]], *names: str) -> Counter[tuple[Any, ...]]:
+    return Counter((src, dst, *(attributes[name] for name in names)) for src, dst, attributes in edges)
 
 
-def test_an_undirected_graph_with_texts_is_numbered_and_goes_both_ways(client: Client) -> None:
+def test_undirected_graph_with_text_ids_loads_both_ways(client: Client) -> None:
     club = nx.karate_club_graph()
     club = nx.relabel_nodes(club, {i: f"member {i}" for i in club})
     club.add_edge("member 3", "member 3", weight=9)
@@ -46,27 +46,27 @@ def test_an_undirected_graph_with_texts_is_numbered_and_goes_both_ways(client: C
     assert (loaded.nodes, loaded.edges, loaded.version) == (34, 2 * 78 + 1, 1)
     assert set(loaded.left_out) == {"graph.name"}
     graph = client.graph("club")
-    wanted = Counter()
-    for u, v, held in club.edges(data=True):
-        wanted.update({(u, v, float(held["weight"])), (v, u, float(held["weight"]))})
-    found = edges_of(graph, "edge")
-    assert counted([(names[src], names[dst], held) for src, dst, held in found], "weight") == wanted
-    assert {names[i]: held for i, held in nodes_of(graph, "node").items()} == {
-        name: {"weight": 1.0, "club": held["club"], "place": held["place"]} for name, held in club.nodes(data=True)
+    expected = Counter()
+    for u, v, attributes in club.edges(data=True):
+        expected.update({(u, v, float(attributes["weight"])), (v, u, float(attributes["weight"]))})
+    edges = edges_of(graph, "edge")
+    assert edge_counter([(names[src], names[dst], attributes) for src, dst, attributes in edges], "weight") == expected
+    assert {names[i]: attributes for i, attributes in nodes_of(graph, "node").items()} == {
+        name: {"weight": 1.0, "club": attributes["club"], "place": attributes["place"]} for name, attributes in club.nodes(data=True)
     }
 
 
-def test_parallel_directed_edges_between_whole_numbers_keep_ids_attributes_and_order(client: Client) -> None:
-    made = nx.MultiDiGraph()
-    made.add_nodes_from([(70, {"age": 3}), (5, {"age": 4}), (1 << 40, {"age": 5})])
-    made.add_edge(70, 5, cost=2, kind="road")
-    made.add_edge(70, 5, cost=3, kind="rail")
-    made.add_edge(5, 1 << 40, cost=4, kind="")
-    loaded = client.load_graph("roads", made, weights="cost", rename={"kind": "way"}, node_type="town", relation="leads", build=True, parts=2)
+def test_parallel_edges_keep_ids_attributes_and_order(client: Client) -> None:
+    multigraph = nx.MultiDiGraph()
+    multigraph.add_nodes_from([(70, {"age": 3}), (5, {"age": 4}), (1 << 40, {"age": 5})])
+    multigraph.add_edge(70, 5, cost=2, kind="road")
+    multigraph.add_edge(70, 5, cost=3, kind="rail")
+    multigraph.add_edge(5, 1 << 40, cost=4, kind="")
+    loaded = client.load_graph("roads", multigraph, weights="cost", rename={"kind": "way"}, node_type="town", relation="leads", build=True, parts=2)
     assert (loaded.names, loaded.left_out, loaded.edges) == ({}, ("edge keys",), 3)
     graph = client.graph("roads")
     assert [edge.name for edge in graph.schema.edge_types] == ["town:leads:town"]
-    assert {node: held["age"] for node, held in nodes_of(graph, "town").items()} == {70: 3, 5: 4, 1 << 40: 5}
+    assert {node: attributes["age"] for node, attributes in nodes_of(graph, "town").items()} == {70: 3, 5: 4, 1 << 40: 5}
     assert edges_of(graph, "leads") == [
         (70, 5, {"weight": 2.0, "cost": 2, "way": "road"}),
         (70, 5, {"weight": 3.0, "cost": 3, "way": "rail"}),
@@ -74,14 +74,14 @@ def test_parallel_directed_edges_between_whole_numbers_keep_ids_attributes_and_o
     ]
 
 
-def test_weights_that_some_edges_lack_are_one_and_other_gaps_are_filled_as_told(client: Client) -> None:
-    made = nx.Graph()
-    made.add_edge("a", "b", weight=2.5)
-    made.add_edge("b", "c", hue=7)
+def test_missing_weights_are_one_and_other_gaps_use_fill(client: Client) -> None:
+    nx_graph = nx.Graph()
+    nx_graph.add_edge("a", "b", weight=2.5)
+    nx_graph.add_edge("b", "c", hue=7)
     with pytest.raises(InvalidRequest, match=r"attribute 'hue' is missing in row 0 .* `fill`"):
-        client.load_graph("gaps", made)
+        client.load_graph("gaps", nx_graph)
     assert [space.name for space in client.spaces() if space.name == "gaps"] == [], "what is refused leaves no space"
-    client.load_graph("gaps", made, fill={"hue": -1}, build=True, parts=2)
+    client.load_graph("gaps", nx_graph, fill={"hue": -1}, build=True, parts=2)
     assert edges_of(client.graph("gaps"), "edge") == [
         (0, 1, {"weight": 2.5, "hue": -1}),
         (1, 2, {"weight": 1.0, "hue": 7}),
@@ -90,9 +90,9 @@ def test_weights_that_some_edges_lack_are_one_and_other_gaps_are_filled_as_told(
     ]
 
 
-def test_entries_that_are_there_twice_are_added_up_as_scipy_does(client: Client) -> None:
-    made = sp.coo_array(([1.0, 2.0, 4.0, 0.0], ([0, 0, 1, 2], [1, 1, 2, 0])), shape=(3, 3))
-    client.load_graph("summed", made, build=True, parts=2)
+def test_duplicate_matrix_entries_are_summed(client: Client) -> None:
+    matrix = sp.coo_array(([1.0, 2.0, 4.0, 0.0], ([0, 0, 1, 2], [1, 1, 2, 0])), shape=(3, 3))
+    client.load_graph("summed", matrix, build=True, parts=2)
     assert edges_of(client.graph("summed"), "edge") == [(0, 1, {"weight": 3.0}), (1, 2, {"weight": 4.0}), (2, 0, {"weight": 0.0})]
 
 
@@ -104,8 +104,8 @@ def test_matrices_by_type_join_types_of_several_sizes(client: Client) -> None:
     assert {kind.name: len(nodes_of(graph, kind.name)) for kind in graph.schema.node_types} == {"user": 30, "item": 7}
     for name, matrix in (("buys", buys), ("likes", likes)):
         coo = matrix.tocoo()
-        wanted = Counter(zip(coo.coords[0].tolist(), coo.coords[1].tolist(), coo.data.astype(np.float32).tolist(), strict=True))
-        assert counted(edges_of(graph, name), "weight") == wanted
+        expected = Counter(zip(coo.coords[0].tolist(), coo.coords[1].tolist(), coo.data.astype(np.float32).tolist(), strict=True))
+        assert edge_counter(edges_of(graph, name), "weight") == expected
 
 
 def test_frames_of_texts_and_numbers_keep_every_column(client: Client) -> None:
@@ -131,65 +131,65 @@ def test_frames_of_texts_and_numbers_keep_every_column(client: Client) -> None:
     assert edges_of(graph, "knows") == [(0, 1, {"weight": 1.0})]
 
 
-def test_a_lone_frame_of_edges_has_the_nodes_that_it_names(client: Client) -> None:
+def test_edge_frame_alone_defines_its_nodes(client: Client) -> None:
     rng = np.random.default_rng(4)
     frame = pd.DataFrame({"src": rng.integers(0, 500, 3000) * 7, "dst": rng.integers(0, 500, 3000) * 7, "weight": rng.random(3000, np.float32)})
     client.load_graph("lone", frame, build=True, parts=2)
     graph = client.graph("lone")
     assert sorted(nodes_of(graph, "node")) == sorted(set(frame.src) | set(frame.dst))
-    assert [(src, dst, held["weight"]) for src, dst, held in edges_of(graph, "edge")] == list(frame.itertuples(index=False, name=None))
+    assert [(src, dst, attributes["weight"]) for src, dst, attributes in edges_of(graph, "edge")] == list(frame.itertuples(index=False, name=None))
 
 
 @pytest.mark.parametrize("directed", [True, False])
-def test_a_graph_of_igraph_keeps_vertices_edges_and_attributes(client: Client, directed: bool) -> None:
-    made = igraph.Graph(n=6, edges=[(0, 1), (1, 2), (2, 2), (4, 0)], directed=directed)
-    made.vs["name"] = [f"v{i}" for i in range(6)]
-    made.vs["x"] = [[i, i + 1] for i in range(6)]
-    made.es["weight"] = [1, 2, 3, 0.5]
-    made["made"] = "today"
+def test_igraph_graph_keeps_vertices_edges_and_attributes(client: Client, directed: bool) -> None:
+    ig_graph = igraph.Graph(n=6, edges=[(0, 1), (1, 2), (2, 2), (4, 0)], directed=directed)
+    ig_graph.vs["name"] = [f"v{i}" for i in range(6)]
+    ig_graph.vs["x"] = [[i, i + 1] for i in range(6)]
+    ig_graph.es["weight"] = [1, 2, 3, 0.5]
+    ig_graph["made"] = "today"
     space = f"vertices-{directed}".lower()
-    loaded = client.load_graph(space, made, build=True, parts=2)
+    loaded = client.load_graph(space, ig_graph, build=True, parts=2)
     assert loaded.left_out == ("graph.made",)
     graph = client.graph(space)
     assert nodes_of(graph, "node") == {i: {"weight": 1.0, "name": f"v{i}", "x": [i, i + 1]} for i in range(6)}
-    there = [(0, 1, 1.0), (1, 2, 2.0), (2, 2, 3.0), (4, 0, 0.5)]
-    back = [] if directed else [(1, 0, 1.0), (2, 1, 2.0), (0, 4, 0.5)]
-    assert counted(edges_of(graph, "edge"), "weight") == Counter(there + back), "igraph writes an undirected edge from its smaller end"
+    forward = [(0, 1, 1.0), (1, 2, 2.0), (2, 2, 3.0), (4, 0, 0.5)]
+    backward = [] if directed else [(1, 0, 1.0), (2, 1, 2.0), (0, 4, 0.5)]
+    assert edge_counter(edges_of(graph, "edge"), "weight") == Counter(forward + backward), "igraph writes an undirected edge from its smaller end"
 
 
-def test_pieces_make_no_difference_to_what_is_loaded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = nx.gnp_random_graph(60, 0.2, seed=1)
-    nx.set_node_attributes(made, {i: f"{'n' * i}" for i in made}, "text")
-    nx.set_edge_attributes(made, {edge: float(i) for i, edge in enumerate(made.edges)}, "weight")
-    client.load_graph("in-one", made, build=True, parts=2)
+def test_chunk_size_does_not_change_what_is_loaded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    nx_graph = nx.gnp_random_graph(60, 0.2, seed=1)
+    nx.set_node_attributes(nx_graph, {i: f"{'n' * i}" for i in nx_graph}, "text")
+    nx.set_edge_attributes(nx_graph, {edge: float(i) for i, edge in enumerate(nx_graph.edges)}, "weight")
+    client.load_graph("in-one", nx_graph, build=True, parts=2)
     monkeypatch.setattr(tables, "PIECE_ROWS", 7)
-    client.load_graph("in-many", made, build=True, parts=2)
+    client.load_graph("in-many", nx_graph, build=True, parts=2)
     one, many = (client.graph(space) for space in ("in-one", "in-many"))
     assert edges_of(one, "edge") == edges_of(many, "edge")
-    assert len(edges_of(one, "edge")) == 2 * made.number_of_edges() > 500
+    assert len(edges_of(one, "edge")) == 2 * nx_graph.number_of_edges() > 500
     assert nodes_of(one, "node") == nodes_of(many, "node")
 
 
-def test_a_space_that_is_there_takes_what_fits_it_and_refuses_what_does_not(client: Client) -> None:
-    made = sp.csr_array(np.eye(3))
-    client.load_graph("there", made, build=True, parts=2)
-    client.load_graph("there", made, build=True, parts=2)
+def test_existing_space_takes_only_graphs_that_fit(client: Client) -> None:
+    matrix = sp.csr_array(np.eye(3))
+    client.load_graph("there", matrix, build=True, parts=2)
+    client.load_graph("there", matrix, build=True, parts=2)
     assert len(edges_of(client.graph("there"), "edge")) == 6, "edges are added"
     with pytest.raises(InvalidRequest, match=r"space 'there' can not hold the graph: no node type 'thing'"):
-        client.load_graph("there", made, node_type="thing")
+        client.load_graph("there", matrix, node_type="thing")
 
 
-def test_a_cluster_takes_a_graph_as_an_embedded_service_does(client: Client) -> None:
-    made = nx.gnm_random_graph(200, 900, seed=5, directed=True)
-    nx.set_edge_attributes(made, {edge: [i, -i] for i, edge in enumerate(made.edges)}, "x")
-    client.load_graph("remote", made, build=True, parts=2)
+def test_cluster_loads_a_graph_as_an_embedded_service_does(client: Client) -> None:
+    nx_graph = nx.gnm_random_graph(200, 900, seed=5, directed=True)
+    nx.set_edge_attributes(nx_graph, {edge: [i, -i] for i, edge in enumerate(nx_graph.edges)}, "x")
+    client.load_graph("remote", nx_graph, build=True, parts=2)
     with LocalCluster(storageds=2) as cluster, cluster.client() as remote:
-        assert remote.load_graph("remote", made, build=True, parts=2).edges == 900
+        assert remote.load_graph("remote", nx_graph, build=True, parts=2).edges == 900
         assert edges_of(remote.graph("remote"), "edge") == edges_of(client.graph("remote"), "edge")
         assert len(edges_of(remote.graph("remote"), "edge")) == 900
 
 
-def test_no_library_is_imported_that_the_object_is_not_of() -> None:
+def test_reading_an_object_imports_no_other_library() -> None:
     program = (
         "import sys, asterism.objects.opening as o\nfrom asterism.objects.asked import Asked\n"
         "try:\n    o.read_tables(object(), Asked())\nexcept o.InvalidRequest as error:\n    assert 'DGLGraph' in str(error)\n"
@@ -198,14 +198,14 @@ def test_no_library_is_imported_that_the_object_is_not_of() -> None:
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=HANG_S).stdout.split() == []
 
 
-def test_a_load_that_can_not_be_given_up_either_fails_with_what_went_wrong_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_abandon_keeps_the_first_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with asterism.open(tmp_path) as opened:
 
-        def refused(load: Load, *_: object, **__: object) -> None:
+        def fail_write(load: Load, *_: object, **__: object) -> None:
             opened.close()
             raise InvalidRequest("the first fault")
 
-        monkeypatch.setattr(Load, "write_edges", refused)
-        with pytest.raises(InvalidRequest, match="the first fault") as failed:
+        monkeypatch.setattr(Load, "write_edges", fail_write)
+        with pytest.raises(InvalidRequest, match="the first fault") as caught:
             opened.load_graph("path", nx.path_graph(3))
-    assert "could not be given up" in failed.value.__notes__[0]
+    assert "could not be given up" in caught.value.__notes__[0]

@@ -25,7 +25,7 @@ def cluster() -> Iterator[LocalCluster]:
         yield running
 
 
-def start(cluster: LocalCluster, space: str, source: Path) -> subprocess.Popen[str]:
+def start_load(cluster: LocalCluster, space: str, source: Path) -> subprocess.Popen[str]:
     """`asterism load` in a process of its own."""
     command = [sys.executable, "-m", "asterism.cli", "--address", cluster.addresses, "--json"]
     return subprocess.Popen(
@@ -33,7 +33,7 @@ def start(cluster: LocalCluster, space: str, source: Path) -> subprocess.Popen[s
     )
 
 
-def test_a_killed_load_resumes_and_every_edge_is_there_once(cluster: LocalCluster, tmp_path: Path) -> None:
+def test_killed_load_resumes_and_writes_every_edge_once(cluster: LocalCluster, tmp_path: Path) -> None:
     source = write_numpy(SHOP, tmp_path / "shop")
     with cluster.client() as client:
         for space in ("whole", "killed"):
@@ -41,7 +41,7 @@ def test_a_killed_load_resumes_and_every_edge_is_there_once(cluster: LocalCluste
         ingest.load(client, "whole", source, chunk_rows=int(CHUNK_ROWS))
         kills = 0
         for wait_s in (1.2, 1.4, 1.7, 2.0, 2.4, 60.0):
-            process = start(cluster, "killed", source)
+            process = start_load(cluster, "killed", source)
             try:
                 process.communicate(timeout=wait_s)
             except subprocess.TimeoutExpired:
@@ -58,11 +58,11 @@ def test_a_killed_load_resumes_and_every_edge_is_there_once(cluster: LocalCluste
         for graph in graphs:
             graph.build()
         for etype in (edge_type.name for edge_type in graphs[0].schema.edge_types):
-            whole, killed = (np.concatenate([np.stack((b.src, b.dst, b.edge_ids)) for b in graph.scan_edges(etype)], axis=1) for graph in graphs)
-            np.testing.assert_array_equal(whole, killed)
+            uninterrupted, killed = (np.concatenate([np.stack((b.src, b.dst, b.edge_ids)) for b in graph.scan_edges(etype)], axis=1) for graph in graphs)
+            np.testing.assert_array_equal(uninterrupted, killed)
 
 
-def test_a_storaged_that_is_killed_loses_nothing_that_was_acknowledged(cluster: LocalCluster) -> None:
+def test_killed_storaged_loses_no_acknowledged_write(cluster: LocalCluster) -> None:
     with cluster.client() as client:
         client.create_space("kept", {"parts": 4, "direction": "both", "nodes": {"n": {}}, "edges": {"n:to:n": {}}})
         graph = client.graph("kept")
@@ -77,6 +77,6 @@ def test_a_storaged_that_is_killed_loses_nothing_that_was_acknowledged(cluster: 
         load.write_edges(1, "to", [3, 3], [4, 5])
         load.commit()
         graph.build()
-        found = np.concatenate([np.stack((batch.src, batch.dst)) for batch in graph.scan_edges("to")], axis=1)
+        edges = np.concatenate([np.stack((batch.src, batch.dst)) for batch in graph.scan_edges("to")], axis=1)
         expected = sorted([*zip(range(50), (np.arange(50) * 7 % 50).tolist(), strict=True), (3, 4), (3, 5)])
-        assert sorted(map(tuple, found.T.tolist())) == expected
+        assert sorted(map(tuple, edges.T.tolist())) == expected

@@ -17,7 +17,7 @@ import asterism
 from asterism import Client, Graph, ingest
 from asterism.formats import open_source
 from asterism.formats.generate import Shop, write_dgl, write_numpy
-from asterism.ingest import Progress
+from asterism.ingest import LoadProgress
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound, NotReady, Unavailable
 
 SCHEMAS = ROOT / "examples" / "schemas"
@@ -35,10 +35,10 @@ def table(path: Path, *, header: bool = False) -> list[list[str]]:
 
 
 def edges_of(graph: Graph, etype: str) -> Counter[tuple[int, int, float]]:
-    found: Counter[tuple[int, int, float]] = Counter()
+    counts: Counter[tuple[int, int, float]] = Counter()
     for batch in graph.scan_edges(etype):
-        found.update(zip(batch.src.tolist(), batch.dst.tolist(), batch.weights.tolist(), strict=True))
-    return found
+        counts.update(zip(batch.src.tolist(), batch.dst.tolist(), batch.weights.tolist(), strict=True))
+    return counts
 
 
 def texts(value: Any) -> list[str]:
@@ -51,24 +51,24 @@ def load(client: Client, name: str, root: Path, **options: Any) -> ingest.LoadRe
     return ingest.load(client, name, source, schema=open_source(source, root=root).schema, root=root, **options)
 
 
-def test_cora_has_every_citation_both_ways_and_every_papers_words(client: Client) -> None:
+def test_cora_has_citations_both_ways_and_every_papers_words(client: Client) -> None:
     folder = shared_or_skip("data", "cora")
-    seen: list[Progress] = []
-    report = load(client, "cora", folder, progress=seen.append)
+    events: list[LoadProgress] = []
+    report = load(client, "cora", folder, progress=events.append)
     pairs = [(int(a), int(b)) for a, b in table(folder / "edges.csv", header=True)]
     papers = table(folder / "papers.csv", header=True)
     assert (report.nodes, report.edges, report.rejected, report.rejects) == (len(papers), 2 * len(pairs), 0, None)
-    assert [progress.phase for progress in seen] == ["nodes", "edges", "edges", "commit"]
-    assert seen[-1].bytes_done == seen[-1].bytes_total == sum((folder / name).stat().st_size for name in ("papers.csv", "edges.csv"))
+    assert [progress.phase for progress in events] == ["nodes", "edges", "edges", "commit"]
+    assert events[-1].bytes_done == events[-1].bytes_total == sum((folder / name).stat().st_size for name in ("papers.csv", "edges.csv"))
     graph = client.graph("cora")
     graph.build()
     assert edges_of(graph, "cites") == Counter((a, b, 1.0) for a, b in pairs)
     assert edges_of(graph, "cited_by") == Counter((b, a, 1.0) for a, b in pairs)
     ids = [int(row[0]) for row in papers]
-    found = graph.node_features(ids, ["label", "split", "words"], "paper")
-    assert np.asarray(found["label"]).tolist() == [int(row[1]) for row in papers]
-    assert texts(found["split"]) == [row[2] for row in papers]
-    indptr, words = found["words"]
+    features = graph.node_features(ids, ["label", "split", "words"], "paper")
+    assert np.asarray(features["label"]).tolist() == [int(row[1]) for row in papers]
+    assert texts(features["split"]) == [row[2] for row in papers]
+    indptr, words = features["words"]
     assert [words[a:b].tolist() for a, b in pairwise(indptr)] == [[int(word) for word in row[3].split()] for row in papers]
 
 
@@ -82,17 +82,17 @@ def test_facebook_is_symmetric_and_keeps_its_names(client: Client) -> None:
     graph = client.graph("facebook")
     graph.build()
     assert edges_of(graph, "likes") == Counter((a, b, 1.0) for a, b in pairs) + Counter((b, a, 1.0) for a, b in pairs if a != b)
-    found = graph.node_features([int(row[0]) for row in pages], ["facebook_id", "page_name", "page_type"], "page")
-    assert np.asarray(found["facebook_id"]).tolist() == [int(row[1]) for row in pages]
-    assert texts(found["page_name"]) == [row[2] for row in pages]
-    assert texts(found["page_type"]) == [row[3] for row in pages]
+    features = graph.node_features([int(row[0]) for row in pages], ["facebook_id", "page_name", "page_type"], "page")
+    assert np.asarray(features["facebook_id"]).tolist() == [int(row[1]) for row in pages]
+    assert texts(features["page_name"]) == [row[2] for row in pages]
+    assert texts(features["page_type"]) == [row[3] for row in pages]
 
 
-def whole(text: str) -> int | None:
+def node_id_or_none(text: str) -> int | None:
     return int(text) if text.removeprefix("-").isdigit() and int(text) >= 0 else None
 
 
-class Flights:
+class OpenflightsGraph:
     """What the openflights schema says, in plain Python."""
 
     def __init__(self, folder: Path) -> None:
@@ -105,7 +105,7 @@ class Flights:
         self.routes: Counter[tuple[int, int]] = Counter()
         self.serves: Counter[tuple[int, int]] = Counter()
         for row in table(folder / "routes.dat"):
-            airline, source, destination = (whole(row[i]) for i in (1, 3, 5))
+            airline, source, destination = (node_id_or_none(row[i]) for i in (1, 3, 5))
             if source in self.airports and destination in self.airports:
                 self.routes[int(row[3]), int(row[5])] += 1
             else:
@@ -114,19 +114,19 @@ class Flights:
                 self.serves[int(row[1]), int(row[3])] += 1
             else:
                 self.rejects["routes.dat"] += 1
-        self.within = {number: self.countries[row[3]] for number, row in self.airports.items() if row[3] in self.countries}
-        self.rejects["airports.dat"] = len(self.airports) - len(self.within)
+        self.country_of_airport = {number: self.countries[row[3]] for number, row in self.airports.items() if row[3] in self.countries}
+        self.rejects["airports.dat"] = len(self.airports) - len(self.country_of_airport)
 
 
-def test_openflights_is_loaded_but_for_its_bad_rows_which_are_counted_and_listed(client: Client, tmp_path: Path) -> None:
+def test_openflights_loads_and_lists_its_bad_rows(client: Client, tmp_path: Path) -> None:
     folder = shared_or_skip("data", "openflights")
-    expected = Flights(folder)
+    expected = OpenflightsGraph(folder)
     report = load(client, "openflights", folder, on_bad_rows="skip", rejects=tmp_path / "rejects.csv")
     assert report.nodes == len(expected.airports) + len(expected.airlines) + len(expected.countries)
-    assert report.edges == len(expected.routes) + 2 * len(expected.serves) + 2 * len(expected.within)
-    listed = table(tmp_path / "rejects.csv", header=True)
-    assert Counter(row[0] for row in listed) == expected.rejects
-    assert report.rejected == len(listed) == expected.rejects.total()
+    assert report.edges == len(expected.routes) + 2 * len(expected.serves) + 2 * len(expected.country_of_airport)
+    rejected_rows = table(tmp_path / "rejects.csv", header=True)
+    assert Counter(row[0] for row in rejected_rows) == expected.rejects
+    assert report.rejected == len(rejected_rows) == expected.rejects.total()
     assert report.rejects == tmp_path / "rejects.csv"
 
     graph = client.graph("openflights")
@@ -134,35 +134,35 @@ def test_openflights_is_loaded_but_for_its_bad_rows_which_are_counted_and_listed
     assert edges_of(graph, "route") == Counter((a, b, float(n)) for (a, b), n in expected.routes.items())
     assert edges_of(graph, "serves") == Counter((a, b, float(n)) for (a, b), n in expected.serves.items())
     assert edges_of(graph, "served_by") == Counter((b, a, float(n)) for (a, b), n in expected.serves.items())
-    assert edges_of(graph, "in") == Counter((a, b, 1.0) for a, b in expected.within.items())
-    found = graph.node_features(list(expected.airports), ["name", "position", "altitude"], "airport")
-    assert texts(found["name"]) == [row[1] for row in expected.airports.values()]
-    assert np.asarray(found["position"]).tolist() == [[float(row[6]), float(row[7])] for row in expected.airports.values()]
+    assert edges_of(graph, "in") == Counter((a, b, 1.0) for a, b in expected.country_of_airport.items())
+    features = graph.node_features(list(expected.airports), ["name", "position", "altitude"], "airport")
+    assert texts(features["name"]) == [row[1] for row in expected.airports.values()]
+    assert np.asarray(features["position"]).tolist() == [[float(row[6]), float(row[7])] for row in expected.airports.values()]
     assert texts(graph.node_features(list(expected.countries.values()), "name", "country")["name"]) == list(expected.countries)
 
 
-def test_every_listed_reject_names_the_line_that_holds_its_value(client: Client, tmp_path: Path) -> None:
+def test_each_reject_names_the_line_that_has_its_value(client: Client, tmp_path: Path) -> None:
     folder = shared_or_skip("data", "openflights")
     load(client, "openflights", folder, on_bad_rows="skip", rejects=tmp_path / "rejects.csv", again=True)
-    columns = {edge.name: edge.table.csv.columns for edge in open_plain(folder).edges}
-    places = {
+    columns = {edge.name: edge.table.csv.columns for edge in openflights_spec(folder).edges}
+    column_names = {
         "airlines.dat": ("id",),
         "countries.dat": ("name",),
         "routes.dat": columns["airport:route:airport"],
         "airports.dat": columns["airport:in:country"],
     }
-    lines = {name: table(folder / name) for name in places}
+    lines = {name: table(folder / name) for name in column_names}
     for file, row, column, value, reason in table(tmp_path / "rejects.csv", header=True):
-        assert lines[file][int(row) - 1][places[file].index(column)] == value
+        assert lines[file][int(row) - 1][column_names[file].index(column)] == value
         assert reason
 
 
-def open_plain(folder: Path) -> Any:
+def openflights_spec(folder: Path) -> Any:
     source: Any = open_source(SCHEMAS / "openflights.yaml", root=folder)
     return source.spec
 
 
-def test_the_first_bad_row_ends_a_load_of_which_nothing_stays(client: Client) -> None:
+def test_first_bad_row_aborts_the_load_and_keeps_nothing(client: Client) -> None:
     folder = shared_or_skip("data", "openflights")
     schema = open_source(SCHEMAS / "openflights.yaml", root=folder).schema
     with pytest.raises(InvalidRequest, match=r"airlines\.dat, row 1, column 'id', value '-1': an id is not negative"):
@@ -173,7 +173,7 @@ def test_the_first_bad_row_ends_a_load_of_which_nothing_stays(client: Client) ->
 
 
 @pytest.mark.parametrize("write", [write_dgl, write_numpy])
-def test_a_generated_shop_comes_back_edge_by_edge(client: Client, tmp_path: Path, write: Any) -> None:
+def test_generated_shop_is_read_back_edge_by_edge(client: Client, tmp_path: Path, write: Any) -> None:
     shop = Shop(users=500, items=90, categories=7, clicks=4000, buys=600, follows=900, seed=3)
     source = write(shop, tmp_path / "shop")
     name = f"shop_{write.__name__}"
@@ -185,66 +185,66 @@ def test_a_generated_shop_comes_back_edge_by_edge(client: Client, tmp_path: Path
     assert edges_of(graph, "clicks") == Counter(zip(*pairs.T.tolist(), weights.tolist(), strict=True))
     days = {batch.edge_ids[i]: batch.features["day"][i] for batch in graph.scan_edges("buys", "day") for i in range(len(batch))}
     assert np.array_equal([days[i] for i in sorted(days)], shop.column("user:buys:item", "day", 0, shop.buys))
-    found = graph.node_features(np.arange(90), ["look", "weight"], "item")
-    assert np.array_equal(np.asarray(found["look"]), shop.column("item", "look", 0, 90))
-    assert np.array_equal(np.asarray(found["weight"]), shop.column("item", "weight", 0, 90))
+    features = graph.node_features(np.arange(90), ["look", "weight"], "item")
+    assert np.array_equal(np.asarray(features["look"]), shop.column("item", "look", 0, 90))
+    assert np.array_equal(np.asarray(features["weight"]), shop.column("item", "weight", 0, 90))
 
 
-class Cut(Exception):
+class Interrupted(Exception):
     """The line is cut."""
 
 
-def test_a_load_that_was_cut_off_goes_on_without_sending_again_what_was_written(client: Client, tmp_path: Path) -> None:
+def test_interrupted_load_resends_no_written_chunk(client: Client, tmp_path: Path) -> None:
     shop = Shop(users=300, items=50, categories=5, clicks=3000, buys=100, follows=100, seed=4)
     source = write_dgl(shop, tmp_path / "shop")
     schema = ingest.schema_of(source)
 
-    def cut(progress: Progress) -> None:
+    def interrupt(progress: LoadProgress) -> None:
         if progress.rows_done > 1800:
-            raise Cut
+            raise Interrupted
 
-    with pytest.raises(Cut):
-        ingest.load(client, "resumed", source, schema=schema, chunk_rows=500, progress=cut)
-    sent: list[int] = []
+    with pytest.raises(Interrupted):
+        ingest.load(client, "resumed", source, schema=schema, chunk_rows=500, progress=interrupt)
+    sent_chunks: list[int] = []
     session: Any = client.session
     graph_call = session.graph
 
-    def counted(name: str, head: Any, arrays: Any) -> Any:
+    def record_writes(name: str, head: Any, arrays: Any) -> Any:
         if name == "write":
-            sent.append(head.chunk)
+            sent_chunks.append(head.chunk)
         return graph_call(name, head, arrays)
 
-    session.graph = counted
+    session.graph = record_writes
     try:
         report = ingest.load(client, "resumed", source, chunk_rows=500)
     finally:
         del session.graph
     assert (report.nodes, report.edges) == (sum(shop.nodes.values()), sum(shop.edges.values()))
-    assert 0 < len(sent) < 9
+    assert 0 < len(sent_chunks) < 9
     graph = client.graph("resumed")
     graph.build()
     pairs, weights = (shop.column("user:clicks:item", column, 0, shop.clicks) for column in ("edges", "weight"))
     assert edges_of(graph, "clicks") == Counter(zip(*pairs.T.tolist(), weights.tolist(), strict=True))
 
 
-def test_a_source_that_the_space_can_not_hold_is_refused(client: Client, tmp_path: Path) -> None:
+def test_source_that_does_not_fit_the_space_is_refused(client: Client, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,w,x\n1,2,3\n")
-    plain = tmp_path / "plain.yaml"
-    plain.write_text("nodes: {a: {files: a.csv, id: id}}\n")
+    schema_file = tmp_path / "plain.yaml"
+    schema_file.write_text("nodes: {a: {files: a.csv, id: id}}\n")
     with pytest.raises(NotFound, match="nowhere"):
-        ingest.load(client, "nowhere", plain)
-    ingest.load(client, "fits", plain, schema=ingest.schema_of(plain))
-    for text, error, said in (
+        ingest.load(client, "nowhere", schema_file)
+    ingest.load(client, "fits", schema_file, schema=ingest.schema_of(schema_file))
+    for text, error, message in (
         ("nodes: {b: {files: a.csv, id: id}}", NotFound, "no node type 'b'"),
         ("nodes: {a: {files: a.csv, id: id, weight: w}}", InvalidRequest, "has weights in the source"),
         ("nodes: {a: {files: a.csv, id: id, features: {x: int8}}}", NotFound, "no feature 'x'"),
     ):
-        plain.write_text(text)
-        with pytest.raises(error, match=said):
-            ingest.load(client, "fits", plain)
+        schema_file.write_text(text)
+        with pytest.raises(error, match=message):
+            ingest.load(client, "fits", schema_file)
 
 
-def test_ends_that_are_nodes_of_an_earlier_load_are_known_and_others_are_made_where_the_schema_says_so(client: Client, tmp_path: Path) -> None:
+def test_edge_ends_are_found_in_earlier_loads_or_created(client: Client, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id\n5\n900\n")
     (tmp_path / "e.csv").write_text("s,d\n5,900\n5,6\n")
     (tmp_path / "nodes.yaml").write_text("nodes: {a: {files: a.csv, id: id}}\n")
@@ -264,15 +264,15 @@ def test_ends_that_are_nodes_of_an_earlier_load_are_known_and_others_are_made_wh
     assert edges_of(graph, "e") == Counter([(5, 900, 1.0), (5, 6, 1.0)])
 
 
-def test_an_error_of_the_service_leaves_the_load_open_to_go_on(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_service_error_leaves_the_load_resumable(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = write_dgl(Shop(users=10, items=5, categories=2, clicks=50, buys=0, follows=0), tmp_path / "shop")
     from asterism.loading import Load
 
-    def away(*_: Any, **__: Any) -> Any:
+    def unavailable(*_: Any, **__: Any) -> Any:
         raise Unavailable("storaged is away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Load, "write_edges", away)
+        patched.setattr(Load, "write_edges", unavailable)
         with pytest.raises(Unavailable, match="storaged is away"):
             ingest.load(client, "patient", source, schema=ingest.schema_of(source))
     first = client.begin_load("patient", resume_key=ingest.loading.resume_key(open_source(source), "fail"))
@@ -280,16 +280,16 @@ def test_an_error_of_the_service_leaves_the_load_open_to_go_on(client: Client, t
     assert ingest.load(client, "patient", source).load_id == first.load_id
 
 
-def test_a_source_that_changed_while_its_load_was_cut_off_is_told_and_loads_anew(client: Client, tmp_path: Path) -> None:
+def test_changed_source_conflicts_once_and_then_loads_afresh(client: Client, tmp_path: Path) -> None:
     shop = Shop(users=50, items=9, categories=2, clicks=500, buys=0, follows=0)
     source = write_dgl(shop, tmp_path / "shop")
 
-    def cut(progress: Progress) -> None:
+    def interrupt(progress: LoadProgress) -> None:
         if progress.rows_done > 300:
-            raise Cut
+            raise Interrupted
 
-    with pytest.raises(Cut):
-        ingest.load(client, "changed", source, schema=ingest.schema_of(source), chunk_rows=100, progress=cut)
+    with pytest.raises(Interrupted):
+        ingest.load(client, "changed", source, schema=ingest.schema_of(source), chunk_rows=100, progress=interrupt)
     pairs = shop.column("user:clicks:item", "edges", 0, 500)
     pairs[0] = 49, 8
     np.save(tmp_path / "shop" / "user_clicks_item-edges-0.npy", pairs)
@@ -301,12 +301,12 @@ def test_a_source_that_changed_while_its_load_was_cut_off_is_told_and_loads_anew
     assert Counter((a, b) for a, b, _ in edges_of(graph, "clicks").elements()) == Counter(map(tuple, pairs.tolist()))
 
 
-def test_of_two_rows_with_one_id_the_later_counts(client: Client, tmp_path: Path) -> None:
+def test_later_row_wins_for_a_repeated_id(client: Client, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,x\n5,1\n6,1\n5,2\n")
     (tmp_path / "b.csv").write_text("id,x\n6,9\n")
-    plain = tmp_path / "plain.yaml"
-    plain.write_text("nodes: {a: {files: [a.csv, b.csv], id: id, features: {x: int64}}}\n")
-    ingest.load(client, "twice", plain, schema=ingest.schema_of(plain))
+    schema_file = tmp_path / "plain.yaml"
+    schema_file.write_text("nodes: {a: {files: [a.csv, b.csv], id: id, features: {x: int64}}}\n")
+    ingest.load(client, "twice", schema_file, schema=ingest.schema_of(schema_file))
     graph = client.graph("twice")
     graph.build()
     assert np.asarray(graph.node_features([5, 6], "x", "a")["x"]).tolist() == [2, 9]

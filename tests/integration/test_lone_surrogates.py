@@ -32,22 +32,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[asterism.Client]:
-    with asterism.open(folder) as made:
-        made.create_space("g", SCHEMA)
-        graph = made.graph("g")
+    with asterism.open(folder) as opened:
+        opened.create_space("g", SCHEMA)
+        graph = opened.graph("g")
         graph.upsert_nodes(["a", "b"], "user", weights=[1.0, 2.0])
         graph.upsert_edges(["a"], ["b"], "knows")
         graph.build(timeout_s=300)
-        yield made
+        yield opened
 
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the same space that no process has open."""
     folder = tmp_path_factory.mktemp("stored")
-    with asterism.open(folder) as made:
-        made.create_space("g", SCHEMA)
-        made.graph("g").upsert_nodes(["a"], "user")
+    with asterism.open(folder) as opened:
+        opened.create_space("g", SCHEMA)
+        opened.graph("g").upsert_nodes(["a"], "user")
     return folder
 
 
@@ -99,18 +99,18 @@ CALLS: dict[str, tuple[Callable[[asterism.Client], object], str]] = {
 
 @pytest.mark.parametrize("call", CALLS)
 def test_python_calls_name_the_argument_and_the_position(client: asterism.Client, call: str) -> None:
-    made, place = CALLS[call]
-    with pytest.raises(InvalidRequest, match=rf"^{place}.*position \d+, '\\ud800'"):
-        made(client)
+    function, argument = CALLS[call]
+    with pytest.raises(InvalidRequest, match=rf"^{argument}.*position \d+, '\\ud800'"):
+        function(client)
 
 
 def test_awaited_calls_name_the_argument(client: asterism.Client) -> None:
-    async def ask() -> None:
+    async def describe() -> None:
         async with aio.connect("127.0.0.1:1") as awaited:
             await awaited.describe(WRONG)
 
     with pytest.raises(InvalidRequest, match="name="):
-        asyncio.run(ask())
+        asyncio.run(describe())
 
 
 @pytest.mark.parametrize(
@@ -124,6 +124,6 @@ def test_awaited_calls_name_the_argument(client: asterism.Client) -> None:
 )
 def test_commands_end_with_wrong_usage(stored: Path, words: list[str], place: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--path", str(stored), *words]) == ExitCode.USAGE
-    said = capsys.readouterr().err
-    assert place in said
-    assert "lone surrogate" in " ".join(said.split())
+    error_output = capsys.readouterr().err
+    assert place in error_output
+    assert "lone surrogate" in " ".join(error_output.split())

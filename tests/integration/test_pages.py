@@ -13,7 +13,7 @@ from tests.kit.pages import Block, Runner
 
 RUN_ELSEWHERE = {"README.md", "training.md", "euler.md", "pglbox.md"}
 """Pages whose programs have a test of their own: in `tests/house/test_readme.py`, and in ``test_*_page.py`` beside this one."""
-OF_A_SHOP = """
+SHOP_SETUP = """
 import numpy as np
 import asterism
 client = asterism.connect("localhost:9669")
@@ -30,10 +30,10 @@ shop.upsert_edges(src, dst, "buys", weights=rng.random(2000))
 shop.upsert_edges(dst, src, "bought_by")
 shop.build()
 """
-BEFORE: Mapping[str, str] = {
-    "asyncio.md": OF_A_SHOP,
-    "protocol.md": OF_A_SHOP,
-    "export.md": OF_A_SHOP
+SETUP_CODE: Mapping[str, str] = {
+    "asyncio.md": SHOP_SETUP,
+    "protocol.md": SHOP_SETUP,
+    "export.md": SHOP_SETUP
     + """
 from pathlib import Path
 Path("ip_config.txt").write_text("one\\ntwo\\n")
@@ -73,10 +73,10 @@ def no_spaces(cluster: LocalCluster) -> Iterator[None]:
 def test_the_code_of_a_page_runs(page: Path, pyg_python: Path, dgl_python: Path, cluster: LocalCluster, tmp_path: Path) -> None:
     pythons = {"python": Path(sys.executable), "python torch": pyg_python, "python dgl": dgl_python}
     # What is said by hand goes to one address.
-    instead = {"localhost:9669": cluster["graphd-0"].address if page.name == "protocol.md" else cluster.addresses, **SIZES}
-    with Runner(page, tmp_path, pythons, instead, {"ASTERISM_ADDRESS": cluster.addresses}) as runner:
-        if page.name in BEFORE:
-            runner.run(Block(kind="python", file="", code=BEFORE[page.name], line=0))
+    replacements = {"localhost:9669": cluster["graphd-0"].address if page.name == "protocol.md" else cluster.addresses, **SIZES}
+    with Runner(page, tmp_path, pythons, replacements, {"ASTERISM_ADDRESS": cluster.addresses}) as runner:
+        if page.name in SETUP_CODE:
+            runner.run(Block(kind="python", file="", code=SETUP_CODE[page.name], line=0))
         for block in pages.blocks(page):
             runner.run(block)
 

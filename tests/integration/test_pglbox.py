@@ -23,9 +23,9 @@ from asterism import Client, Graph, InvalidRequest, NotFound, ingest
 from asterism.pglbox import PGLBox, TrainBatch
 
 USER, ITEM, TAG = 0, 1, 2
-BOUGHT = {(src, dst) for src, dst, _ in kit.BUYS}
-JOINED = BOUGHT | set(kit.KNOWS) | set(kit.HAS)
-JOINED |= {(dst, src) for src, dst in JOINED}
+PURCHASES = {(src, dst) for src, dst, _ in kit.BUYS}
+CONNECTED_PAIRS = PURCHASES | set(kit.KNOWS) | set(kit.HAS)
+CONNECTED_PAIRS |= {(dst, src) for src, dst in CONNECTED_PAIRS}
 
 
 def load(client: Client, folder: Path) -> Graph:
@@ -51,16 +51,16 @@ def box(graph: Graph, folder: Path, **keys: Any) -> PGLBox:
     return PGLBox(graph, kit.write(folder, **keys), seed=7)
 
 
-def starts_of(made: PGLBox) -> set[int]:
-    return {node for batch in made.train() if batch.walks is not None for node in batch.walks.nodes[:, 0].tolist()}
+def start_nodes(runner: PGLBox) -> set[int]:
+    return {node for batch in runner.train() if batch.walks is not None for node in batch.walks.nodes[:, 0].tolist()}
 
 
-def plain(batch: TrainBatch) -> list[Any]:
+def to_lists(batch: TrainBatch) -> list[Any]:
     arrays = [batch.pairs, batch.types, batch.places, batch.negatives, *batch.nodes.ids.values()]
     return [None if array is None else array.tolist() for array in arrays]
 
 
-def test_walks_go_along_the_metapaths_as_long_as_often_and_paired_as_wide_as_it_says(graph: Graph, tmp_path: Path) -> None:
+def test_metapaths_walk_length_count_and_window_are_obeyed(graph: Graph, tmp_path: Path) -> None:
     batches = list(box(graph, tmp_path, need_dump_walk=True, walk_len=4, walk_times=3, win_size=2).train())
     assert {batch.metapath for batch in batches} == {"u2buy2i-i2buy2u", "i2t-t2i", "u2u"}
     starts: Counter[int] = Counter()
@@ -69,10 +69,10 @@ def test_walks_go_along_the_metapaths_as_long_as_often_and_paired_as_wide_as_it_
         assert walks.nodes.shape[1] == 5
         starts.update(walks.nodes[:, 0].tolist())
         for walk in walks.nodes.tolist():
-            walked = [node for node in walk if node >= 0]
-            assert set(pairwise(walked)) <= JOINED
-            for at, node in enumerate(walked):
-                pairs.update((node, near) for near in walked[max(at - 2, 0) : at] + walked[at + 1 : at + 3])
+            path = [node for node in walk if node >= 0]
+            assert set(pairwise(path)) <= CONNECTED_PAIRS
+            for position, node in enumerate(path):
+                pairs.update((node, neighbor) for neighbor in path[max(position - 2, 0) : position] + path[position + 1 : position + 3])
     # Each node starts once: up to 3 walks, to different neighbors. An item has one tag, so that it walks once.
     assert set(starts) == {*kit.USERS, *kit.ITEMS}
     assert {starts[item] for item in kit.ITEMS} == {1}
@@ -80,7 +80,7 @@ def test_walks_go_along_the_metapaths_as_long_as_often_and_paired_as_wide_as_it_
     assert Counter(map(tuple, np.concatenate([batch.pairs for batch in batches]).tolist())) == pairs
 
 
-def test_batches_have_so_many_pairs_and_negatives_of_the_right_types(graph: Graph, tmp_path: Path) -> None:
+def test_batch_size_and_negatives_match_configuration(graph: Graph, tmp_path: Path) -> None:
     batches = list(box(graph, tmp_path, batch_size=40, neg_num=3, batch_node_size=16).train())
     assert max(map(len, batches)) == 40
     for batch in batches:
@@ -92,7 +92,7 @@ def test_batches_have_so_many_pairs_and_negatives_of_the_right_types(graph: Grap
     assert all(batch.negatives is None for batch in box(graph, tmp_path, neg_num=0).train())
 
 
-def test_left_out_pairs_labels_and_steps(graph: Graph, tmp_path: Path) -> None:
+def test_excluded_pairs_pair_labels_and_max_steps(graph: Graph, tmp_path: Path) -> None:
     batches = list(box(graph, tmp_path, excluded_train_pair="u2i;i2i", pair_label="i2u:3,u2u:4", meta_path="u2buy2i-i2buy2u").train())
     kinds: dict[tuple[int, ...], int] = {}
     for batch in batches:
@@ -104,7 +104,7 @@ def test_left_out_pairs_labels_and_steps(graph: Graph, tmp_path: Path) -> None:
     assert list(box(graph, tmp_path, need_train=False).train()) == []
 
 
-def test_epochs_go_round_in_orders_of_their_own(graph: Graph, tmp_path: Path) -> None:
+def test_each_epoch_has_its_own_order(graph: Graph, tmp_path: Path) -> None:
     first, second = ([], []), ([], [])
     for batch in box(graph, tmp_path, epochs=2, need_dump_walk=True, batch_node_size=4).train():
         if batch.walks is not None:
@@ -113,29 +113,29 @@ def test_epochs_go_round_in_orders_of_their_own(graph: Graph, tmp_path: Path) ->
     assert first[0] != second[0]
 
 
-def test_a_seed_gives_the_same_batches_and_ranks_share_the_starts(graph: Graph, tmp_path: Path) -> None:
+def test_seed_repeats_batches_and_ranks_split_start_nodes(graph: Graph, tmp_path: Path) -> None:
     path = kit.write(tmp_path, need_dump_walk=True, sage_mode=True, samples=[2], infer_samples=[2])
-    whole = [plain(batch) for batch in PGLBox(graph, path, seed=3).train()]
-    assert whole == [plain(batch) for batch in PGLBox(graph, path, seed=3).train()]
-    assert whole != [plain(batch) for batch in PGLBox(graph, path, seed=4).train()]
-    shares = [starts_of(PGLBox(graph, path, seed=3, rank=rank, world=2)) for rank in (0, 1)]
+    batches = [to_lists(batch) for batch in PGLBox(graph, path, seed=3).train()]
+    assert batches == [to_lists(batch) for batch in PGLBox(graph, path, seed=3).train()]
+    assert batches != [to_lists(batch) for batch in PGLBox(graph, path, seed=4).train()]
+    shares = [start_nodes(PGLBox(graph, path, seed=3, rank=rank, world=2)) for rank in (0, 1)]
     assert shares[0] & shares[1] == set()
     assert shares[0] | shares[1] == {*kit.USERS, *kit.ITEMS}
     with pytest.raises(InvalidRequest, match="a share of 2 without a seed"):
         PGLBox(graph, path, world=2)
 
 
-def test_a_training_goes_on_behind_the_last_batch_that_it_was_given(graph: Graph, tmp_path: Path) -> None:
+def test_training_resumes_after_last_delivered_batch(graph: Graph, tmp_path: Path) -> None:
     path = kit.write(tmp_path, epochs=2, batch_size=60, batch_node_size=20, sage_mode=True, samples=[2], infer_samples=[2])
-    whole = [plain(batch) for batch in PGLBox(graph, path, seed=3).train()]
-    assert len(whole) > 20
-    for given in (1, 7, len(whole) // 2 + 1, len(whole)):
+    expected = [to_lists(batch) for batch in PGLBox(graph, path, seed=3).train()]
+    assert len(expected) > 20
+    for count in (1, 7, len(expected) // 2 + 1, len(expected)):
         first = PGLBox(graph, path, seed=3)
-        before = [plain(batch) for batch in islice(first.train(), given)]
-        behind = PGLBox(graph, path, seed=3)
-        behind.load_state_dict(json.loads(json.dumps(first.state_dict())))
-        assert before + [plain(batch) for batch in behind.train()] == whole
-    assert list(behind.train()) == [], "it is over"
+        before = [to_lists(batch) for batch in islice(first.train(), count)]
+        resumed = PGLBox(graph, path, seed=3)
+        resumed.load_state_dict(json.loads(json.dumps(first.state_dict())))
+        assert before + [to_lists(batch) for batch in resumed.train()] == expected
+    assert list(resumed.train()) == [], "it is over"
     with pytest.raises(InvalidRequest, match="the state is of seed 3, this draws with 4"):
         PGLBox(graph, path, seed=4).load_state_dict(first.state_dict())
 
@@ -150,8 +150,8 @@ def test_weighted_sample_walks_by_weight_and_otherwise_uniformly(graph: Graph, t
             hits += int((item == 101 + user * 7 % 20).sum())
     share = 0.0
     for user in kit.USERS:
-        mine = [(dst, weight if weighted else 1.0) for src, dst, weight in kit.BUYS if src == user]
-        share += sum(weight for dst, weight in mine if dst == 101 + user * 7 % 20) / sum(weight for _, weight in mine)
+        purchases = [(dst, weight if weighted else 1.0) for src, dst, weight in kit.BUYS if src == user]
+        share += sum(weight for dst, weight in purchases if dst == 101 + user * 7 % 20) / sum(weight for _, weight in purchases)
     assert abs(hits - 60 * share) < 5 * np.sqrt(60 * len(kit.USERS) / 4), "five standard deviations at most"
 
 
@@ -170,7 +170,7 @@ def test_sage_mode_samples_around_the_nodes_of_a_batch(graph: Graph, tmp_path: P
         for name in ("u:buy:i", "i:to:t"):
             src, dst = name.split(":")[0], name.split(":")[2]
             ends = zip(subgraph.nodes[src][subgraph.row[name]].tolist(), subgraph.nodes[dst][subgraph.col[name]].tolist(), strict=True)
-            assert set(ends) <= JOINED
+            assert set(ends) <= CONNECTED_PAIRS
             assert batch.nodes.degrees is not None
             assert batch.nodes.degrees[name].tolist() == [degrees[name][node] for node in batch.nodes.ids[src].tolist()]
         users, items = subgraph.nodes["u"][subgraph.row["u:buy:i"]], subgraph.nodes["i"][subgraph.col["u:buy:i"]]
@@ -185,12 +185,12 @@ def test_sage_mode_samples_around_the_nodes_of_a_batch(graph: Graph, tmp_path: P
     assert light.nodes.subgraph.weights is None
 
 
-def test_slots_come_with_the_nodes_up_to_so_many_values(graph: Graph, tmp_path: Path) -> None:
-    for most in (100, 2):
-        batch = next(batch for batch in box(graph, tmp_path, max_slot_value_size=most).train() if batch.metapath == "u2buy2i-i2buy2u")
+def test_slot_values_are_returned_up_to_their_limit(graph: Graph, tmp_path: Path) -> None:
+    for limit in (100, 2):
+        batch = next(batch for batch in box(graph, tmp_path, max_slot_value_size=limit).train() if batch.metapath == "u2buy2i-i2buy2u")
         indptr, values = batch.nodes.features["i"]["_11"]
         for row, item in enumerate(batch.nodes.ids["i"].tolist()):
-            assert values[indptr[row] : indptr[row + 1]].tolist() == kit.SLOTS[item][:most]
+            assert values[indptr[row] : indptr[row + 1]].tolist() == kit.SLOTS[item][:limit]
         indptr, values = batch.nodes.features["u"]["_12"]
         assert values.tolist() == batch.nodes.ids["u"].tolist()
     batch = next(box(graph, tmp_path, slots=["11"]).train())
@@ -199,29 +199,29 @@ def test_slots_come_with_the_nodes_up_to_so_many_values(graph: Graph, tmp_path: 
         box(graph, tmp_path, slots=["77"])
 
 
-def test_inference_covers_every_node_once_or_those_of_a_type_or_file(graph: Graph, tmp_path: Path) -> None:
+def test_inference_covers_all_nodes_or_a_type_or_a_file(graph: Graph, tmp_path: Path) -> None:
     batches = list(box(graph, tmp_path, infer_batch_size=8).infer())
     assert max(map(len, batches)) == 8
     assert sorted(np.concatenate([batch.ids for batch in batches]).tolist()) == [*kit.USERS, *kit.ITEMS, *kit.TAGS]
-    only = list(box(graph, tmp_path, infer_node_type="t;i", sage_mode=True, samples=[1], infer_samples=[5]).infer())
-    assert [batch.ntype for batch in only] == ["t", "i", "i", "i"]
-    for batch in only:
+    by_type = list(box(graph, tmp_path, infer_node_type="t;i", sage_mode=True, samples=[1], infer_samples=[5]).infer())
+    assert [batch.ntype for batch in by_type] == ["t", "i", "i", "i"]
+    for batch in by_type:
         assert batch.nodes.subgraph is not None
         assert batch.nodes.ids[batch.ntype][batch.places].tolist() == batch.ids.tolist()
         assert len(batch.nodes.subgraph.num_sampled_nodes["i"]) == 2
     folder = tmp_path / "data/some"
     folder.mkdir()
     (folder / "part-0").write_text("u\t3\ni\t105\nu\t9\nu\t3\n")
-    some = list(box(graph, tmp_path, infer_nodes="some").infer())
-    assert sorted((batch.ntype, *sorted(batch.ids.tolist())) for batch in some) == [("i", 105), ("u", 3, 9)]
+    from_file = list(box(graph, tmp_path, infer_nodes="some").infer())
+    assert sorted((batch.ntype, *sorted(batch.ids.tolist())) for batch in from_file) == [("i", 105), ("u", 3, 9)]
     assert list(box(graph, tmp_path, need_inference=False).infer()) == []
-    assert starts_of(box(graph, tmp_path, train_start_nodes="some", need_dump_walk=True)) == {3, 9, 105}
+    assert start_nodes(box(graph, tmp_path, train_start_nodes="some", need_dump_walk=True)) == {3, 9, 105}
     (folder / "part-0").write_text("u\t3\nu\t77\n")
     with pytest.raises(InvalidRequest, match=r"infer_nodes: node 77 of type 'u' is not in the graph"):
         list(box(graph, tmp_path, infer_nodes="some").infer())
 
 
-def test_a_graph_without_the_types_of_the_configuration_is_refused(client: Client, tmp_path: Path) -> None:
+def test_graph_without_configured_types_is_refused(client: Client, tmp_path: Path) -> None:
     client.create_space("other", {"nodes": {"u": {}}}, if_not_exists=True)
     with pytest.raises(NotFound, match="no node type 'i'"):
         PGLBox(client.graph("other"), kit.write(tmp_path))
@@ -245,12 +245,12 @@ def test_a_window_is_loaded_from_its_folder(client: Client, tmp_path: Path) -> N
     assert counts == [("w2023021902", 4, 2 * (2 + 1 + 1)), ("w2023021905", 6, 2 * (4 + 1 + 1))]
 
 
-def test_a_cluster_gives_the_batches_of_an_embedded_graph_and_the_command_shows_them(graph: Graph, tmp_path: Path) -> None:
+def test_cluster_embedded_and_command_give_same_batches(graph: Graph, tmp_path: Path) -> None:
     path = kit.write(tmp_path, sage_mode=True, samples=[2], infer_samples=[2])
     with LocalCluster(storageds=2) as cluster, cluster.client() as remote:
-        there = load(remote, tmp_path)
+        remote_graph = load(remote, tmp_path)
         kit.write(tmp_path, sage_mode=True, samples=[2], infer_samples=[2])
-        assert [plain(b) for b in PGLBox(there, path, seed=5).train()] == [plain(b) for b in PGLBox(graph, path, seed=5).train()]
+        assert [to_lists(b) for b in PGLBox(remote_graph, path, seed=5).train()] == [to_lists(b) for b in PGLBox(graph, path, seed=5).train()]
         command = [
             sys.executable,
             "-m",
@@ -265,9 +265,9 @@ def test_a_cluster_gives_the_batches_of_an_embedded_graph_and_the_command_shows_
             "--seed",
             "5",
         ]
-        done = subprocess.run([*command, "--batches", "2"], capture_output=True, text=True, timeout=HANG_S, check=False)
-        assert done.returncode == 0, done.stderr
-        shown = json.loads(done.stdout)
+        process = subprocess.run([*command, "--batches", "2"], capture_output=True, text=True, timeout=HANG_S, check=False)
+        assert process.returncode == 0, process.stderr
+        output = json.loads(process.stdout)
         first = next(PGLBox(graph, path, seed=5).train())
-        assert len(shown) == 2
-        assert shown[0]["pairs"] == first.pairs.tolist()
+        assert len(output) == 2
+        assert output[0]["pairs"] == first.pairs.tolist()

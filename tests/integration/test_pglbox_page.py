@@ -29,5 +29,5 @@ def test_the_tables_of_keys_have_every_key_once(root: Path) -> None:
     used, ignored = page.split("## Keys")[1].split("## Routine training")[0].split("These mean nothing here")
     rows = re.findall(r"^\| (`.*?) \|", used, re.MULTILINE)
     assert sorted(key for row in rows for key in re.findall(r"`(\w+)`", row)) == sorted(KEYS)
-    told = {key: whose for whose, keys in re.findall(r"^\| ([^|`]+) \| (`.*) \|$", ignored, re.MULTILINE) for key in re.findall(r"`(\w+)`", keys)}
-    assert told == dict(IGNORED)
+    documented = {key: label for label, keys in re.findall(r"^\| ([^|`]+) \| (`.*) \|$", ignored, re.MULTILINE) for key in re.findall(r"`(\w+)`", keys)}
+    assert documented == dict(IGNORED)

@@ -20,7 +20,7 @@ USERS, ITEMS = 12, 9
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(cases.built_in(tmp_path_factory.mktemp("pinsage"))) as opened:
+    with asterism.open(cases.copy_built_graph(tmp_path_factory.mktemp("pinsage"))) as opened:
         yield opened
 
 
@@ -36,76 +36,76 @@ def shop(client: asterism.Client) -> Graph:
     graph = client.graph("shop")
     graph.upsert_nodes(np.arange(USERS), "user")
     graph.upsert_nodes(np.arange(ITEMS), "item")
-    users, items = bought()
+    users, items = purchases()
     graph.upsert_edges(users, items, "buys")
     graph.upsert_edges(items, users, "bought")
     graph.build()
     return graph
 
 
-def bought() -> tuple[np.ndarray, np.ndarray]:
+def purchases() -> tuple[np.ndarray, np.ndarray]:
     pairs = np.unique(np.random.default_rng(5).integers(0, (USERS - 1, ITEMS - 1), (40, 2)), axis=0)
     return pairs[:, 0], pairs[:, 1]
 
 
-def counted(ends: np.ndarray, n: int) -> list[list[tuple[int, int]]]:
+def top_counts(ends: np.ndarray, n: int) -> list[list[tuple[int, int]]]:
     """The n most common of each row but -1, ties by id."""
     rows = [Counter(row[row >= 0].tolist()) for row in ends]
     return [sorted(row.items(), key=lambda pair: (-pair[1], pair[0]))[:n] for row in rows]
 
 
-def told(found: VisitSample) -> list[list[tuple[int, int]]]:
+def visit_counts(sample: VisitSample) -> list[list[tuple[int, int]]]:
     return [
         [pair for pair in zip(nodes, counts, strict=True) if pair[1]]
-        for nodes, counts in zip(found.nodes.tolist(), found.counts.tolist(), strict=True)
+        for nodes, counts in zip(sample.nodes.tolist(), sample.counts.tolist(), strict=True)
     ]
 
 
 @pytest.mark.parametrize("weighted", [True, False])
 def test_visits_are_where_the_traversals_of_walks_end(graph: Graph, weighted: bool) -> None:
     papers = np.concatenate([np.arange(cases.PAPERS), [-1, 10**9, 3, 3]])
-    found = graph.sample_pinsage(papers, ["cites", "cites"], 6, walks=25, traversals=3, termination=0.0, weighted=weighted, seed=4)
+    sample = graph.sample_pinsage(papers, ["cites", "cites"], 6, walks=25, traversals=3, termination=0.0, weighted=weighted, seed=4)
     walks = graph.random_walk(papers, ["cites", "cites"], 6, walks=25, weighted=weighted, seed=4)
-    assert told(found) == counted(walks.nodes[:, 2::2].reshape(len(papers), -1), 6)
-    assert (found.nodes[cases.PAPERS : cases.PAPERS + 2] == -1).all()
-    assert (found.types == np.where(found.mask, graph.schema.node_type_id("paper"), -1)).all()
+    assert visit_counts(sample) == top_counts(walks.nodes[:, 2::2].reshape(len(papers), -1), 6)
+    assert (sample.nodes[cases.PAPERS : cases.PAPERS + 2] == -1).all()
+    assert (sample.types == np.where(sample.mask, graph.schema.node_type_id("paper"), -1)).all()
     assert graph.sample_pinsage([], ["cites"], 6, walks=2).nodes.shape == (0, 6)
     assert graph.sample_pinsage([3], ["cites"], 0, walks=2).counts.shape == (1, 0)
-    assert found.nodes[-1].tolist() != found.nodes[-2].tolist(), "each place walks by itself"
-    only = graph.sample_pinsage(papers, ["cites", "cites"], 6, walks=25, traversals=3, termination=1.0, weighted=weighted, seed=4)
-    assert told(only) == counted(walks.nodes[:, 2].reshape(len(papers), -1), 6)
+    assert sample.nodes[-1].tolist() != sample.nodes[-2].tolist(), "each place walks by itself"
+    single_traversal = graph.sample_pinsage(papers, ["cites", "cites"], 6, walks=25, traversals=3, termination=1.0, weighted=weighted, seed=4)
+    assert visit_counts(single_traversal) == top_counts(walks.nodes[:, 2].reshape(len(papers), -1), 6)
 
 
 def test_equal_ids_of_two_types_are_two_nodes(graph: Graph) -> None:
     papers = np.arange(cases.PAPERS)
-    found = graph.sample_pinsage(papers, [["cites", "by"]], 9, walks=30, traversals=1, seed=5)
+    sample = graph.sample_pinsage(papers, [["cites", "by"]], 9, walks=30, traversals=1, seed=5)
     walks = graph.random_walk(papers, [["cites", "by"]], 1, walks=30, seed=5)
     person = graph.schema.node_type_id("person")
     via = [graph.schema.edge_types[e].dst_type for e in range(len(graph.schema.edge_types))]
     kinds = np.array([*(graph.schema.node_type_id(name) for name in via), -1])[walks.types[:, 0]]
-    both = counted((walks.nodes[:, 1] * 2 + kinds).reshape(len(papers), -1), 9)
+    expected = top_counts((walks.nodes[:, 1] * 2 + kinds).reshape(len(papers), -1), 9)
     assert [
-        [(node * 2 + kind, n) for node, kind, n in zip(*row, strict=True) if n] for row in zip(found.nodes, found.types, found.counts, strict=True)
-    ] == both
-    assert {person, graph.schema.node_type_id("paper")} < set(found.types.reshape(-1).tolist()) | {-2}
+        [(node * 2 + kind, n) for node, kind, n in zip(*row, strict=True) if n] for row in zip(sample.nodes, sample.types, sample.counts, strict=True)
+    ] == expected
+    assert {person, graph.schema.node_type_id("paper")} < set(sample.types.reshape(-1).tolist()) | {-2}
 
 
-def test_many_walks_are_taken_in_pieces_and_are_the_same(shop: Graph) -> None:
+def test_walks_split_into_chunks_give_same_visits(shop: Graph) -> None:
     items = np.tile(np.arange(ITEMS), 40)
-    whole = shop.sample_pinsage(items, ["bought", "buys"], 4, walks=2000, traversals=2, seed=6)
+    full = shop.sample_pinsage(items, ["bought", "buys"], 4, walks=2000, traversals=2, seed=6)
     walks = shop.random_walk(items[-1:], ["bought", "buys"], 4, walks=2000, seed=6)
     assert len(walks) == 2000
-    some = shop.sample_pinsage(items[:300], ["bought", "buys"], 4, walks=2000, traversals=2, seed=6)
-    assert np.array_equal(whole.nodes[:300], some.nodes)
-    assert np.array_equal(whole.counts[:300], some.counts)
+    partial = shop.sample_pinsage(items[:300], ["bought", "buys"], 4, walks=2000, traversals=2, seed=6)
+    assert np.array_equal(full.nodes[:300], partial.nodes)
+    assert np.array_equal(full.counts[:300], partial.counts)
     assert len(items) * 2000 * 5 * 8 > 15 << 20, "more than one piece"
 
 
-def test_a_walk_of_one_traversal_may_end_elsewhere(shop: Graph) -> None:
-    found = shop.sample_pinsage(np.arange(ITEMS), ["bought"], 20, walks=400, traversals=1, seed=7)
-    users, items = bought()
-    assert [sorted(node for node, _ in row) for row in told(found)] == [sorted(users[items == item].tolist()) for item in range(ITEMS)]
-    assert set(found.types[found.mask].tolist()) == {shop.schema.node_type_id("user")}
+def test_single_traversal_may_end_at_another_type(shop: Graph) -> None:
+    sample = shop.sample_pinsage(np.arange(ITEMS), ["bought"], 20, walks=400, traversals=1, seed=7)
+    users, items = purchases()
+    assert [sorted(node for node, _ in row) for row in visit_counts(sample)] == [sorted(users[items == item].tolist()) for item in range(ITEMS)]
+    assert set(sample.types[sample.mask].tolist()) == {shop.schema.node_type_id("user")}
 
 
 @pytest.mark.parametrize(
@@ -124,15 +124,15 @@ def test_a_walk_of_one_traversal_may_end_elsewhere(shop: Graph) -> None:
         (lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=2, where="nope > 1"), asterism.AsterismError, "nope"),
     ],
 )
-def test_what_can_not_be_visited_is_refused(shop: Graph, call: Callable[[Graph], object], kind: type[asterism.AsterismError], said: str) -> None:
+def test_invalid_arguments_are_refused(shop: Graph, call: Callable[[Graph], object], kind: type[asterism.AsterismError], said: str) -> None:
     with pytest.raises(kind, match=said):
         call(shop)
 
 
 @pytest.mark.dgl
-def test_dgls_visits_have_the_same_law(shop: Graph, dgl_python: Path, root: Path, tmp_path: Path) -> None:
+def test_visit_distribution_matches_dgl(shop: Graph, dgl_python: Path, root: Path, tmp_path: Path) -> None:
     """Visits per walk of every node, of which there are none that half of the top list cuts off: within five standard errors."""
-    users, items = bought()
+    users, items = purchases()
     np.savez(tmp_path / "bought.npz", users=users, items=items)
     rounds, walks = 200, 100
     out = tmp_path / "visits.npy"
@@ -142,13 +142,13 @@ def test_dgls_visits_have_the_same_law(shop: Graph, dgl_python: Path, root: Path
         dgl_env.SCRIPTS / "pinsage.py",
         *(tmp_path / "bought.npz", USERS, ITEMS, rounds, walks, out),
         home=tmp_path,
-        more={"PYTHONPATH": os.pathsep.join(map(str, (root,)))},
+        extra_environment={"PYTHONPATH": os.pathsep.join(map(str, (root,)))},
     )
     theirs = np.load(out)
     ours = np.zeros_like(theirs)
     seeds = np.arange(ITEMS - 1)
-    for at, (traversals, termination) in enumerate(((2, 0.5), (4, 0.25))):
-        found = shop.sample_pinsage(
+    for index, (traversals, termination) in enumerate(((2, 0.5), (4, 0.25))):
+        sample = shop.sample_pinsage(
             np.tile(seeds, rounds),
             ["bought", "buys"],
             ITEMS,
@@ -156,12 +156,12 @@ def test_dgls_visits_have_the_same_law(shop: Graph, dgl_python: Path, root: Path
             traversals=traversals,
             termination=termination,
             weighted=False,
-            seed=31 + at,
+            seed=31 + index,
         )
-        np.add.at(ours[at], (np.repeat(np.tile(seeds, rounds), ITEMS), found.nodes.reshape(-1)), found.counts.reshape(-1))
-    made = rounds * walks
+        np.add.at(ours[index], (np.repeat(np.tile(seeds, rounds), ITEMS), sample.nodes.reshape(-1)), sample.counts.reshape(-1))
+    walk_count = rounds * walks
     # A visit count of a walk is at most 4, so its variance is at most 4 times its mean.
     error = np.sqrt(4 * (ours + theirs) + 1)
     assert (np.abs(ours - theirs) <= 5 * error).all(), np.abs(ours - theirs).max()
-    assert ours[0].sum() / len(seeds) / made == pytest.approx(1.5, abs=0.02)
-    assert theirs[0].sum() / len(seeds) / made == pytest.approx(1.5, abs=0.02)
+    assert ours[0].sum() / len(seeds) / walk_count == pytest.approx(1.5, abs=0.02)
+    assert theirs[0].sum() / len(seeds) / walk_count == pytest.approx(1.5, abs=0.02)

@@ -15,7 +15,7 @@ from standalone.app import Standalone
 from standalone.transport import FolderTransport
 
 
-def test_what_was_published_just_before_the_writer_ended_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reader_sees_version_published_before_writer_exit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     service = Standalone(tmp_path / "graphs")
     service.start()
     try:
@@ -24,7 +24,7 @@ def test_what_was_published_just_before_the_writer_ended_is_there(tmp_path: Path
         load = client.begin_load("g", source="generated")
         load.write_nodes(0, "n", np.arange(5))
         load.commit()
-        service._graphd._beats.stop()  # its graphd hears of nothing more, as if it were slow
+        service._graphd._heartbeat.stop()  # its graphd hears of nothing more, as if it were slow
         assert client.wait(client.submit_job("g").job_id, timeout_s=HANG_S).state == "FINISHED"
     finally:
         service.stop()

@@ -12,7 +12,7 @@ from tests.kit.cluster import LocalCluster
 
 import asterism
 from asterism import Graph
-from asterism.replay import packed
+from asterism.replay import encode_token
 from asterism_proto.v1 import graphd_pb2 as wire
 
 USERS = np.array([5, 1, 5, -1, 299, 10**9])
@@ -20,8 +20,8 @@ MIXED = np.array([5, 1, 39, -1])
 TYPES = np.array([0, 0, 1, -1])
 PAIRS = np.array([[5, 1], [1, 39], [7, 5]])
 
-Sampling = Callable[[Graph], Any]
-CALLS: dict[str, tuple[Sampling, tuple[np.ndarray, ...]]] = {
+SampleCall = Callable[[Graph], Any]
+CALLS: dict[str, tuple[SampleCall, tuple[np.ndarray, ...]]] = {
     "nodes": (lambda g: g.sample_nodes(50, ["item"], replace=True), ()),
     "distinct nodes with probabilities": (lambda g: g.sample_nodes(20, weighted=False, replace=False, probabilities=True), ()),
     "edges": (lambda g: g.sample_edges(40, probabilities=True), ()),
@@ -59,13 +59,13 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
 def test_a_token_gives_the_same_record_to_the_last_bit(shop: Graph, name: str) -> None:
     call, nodes = CALLS[name]
     first = call(shop)
-    for again in (shop.replay(first.token, *nodes), shop.replay(first.token, *(array.tolist() for array in nodes))):
-        assert type(again) is type(first)
-        assert cases.digest(again) == cases.digest(first)
-        assert (again.seed, again.version, again.token) == (first.seed, first.version, first.token)
+    for replayed in (shop.replay(first.token, *nodes), shop.replay(first.token, *(array.tolist() for array in nodes))):
+        assert type(replayed) is type(first)
+        assert cases.digest(replayed) == cases.digest(first)
+        assert (replayed.seed, replayed.version, replayed.token) == (first.seed, first.version, first.token)
 
 
-def test_a_token_is_of_its_version_and_goes_with_it(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_token_is_bound_to_its_version(tmp_path_factory: pytest.TempPathFactory) -> None:
     with asterism.open(tmp_path_factory.mktemp("versions")) as client:
         bodies.shop(client, "shop")
         graph = client.graph("shop")
@@ -81,7 +81,7 @@ def test_a_token_is_of_its_version_and_goes_with_it(tmp_path_factory: pytest.Tem
             graph.replay(first.token)
 
 
-def test_a_cluster_gives_what_another_process_was_given() -> None:
+def test_cluster_replays_token_of_another_client() -> None:
     with LocalCluster(3, graphds=2) as cluster:
         with cluster.client() as client:
             bodies.shop(client, "shop")
@@ -91,7 +91,7 @@ def test_a_cluster_gives_what_another_process_was_given() -> None:
                 assert cases.digest(client.graph("shop").replay(sample.token, *CALLS[name][1])) == cases.digest(sample)
 
 
-def test_other_nodes_than_those_of_the_call_are_refused(shop: Graph) -> None:
+def test_replay_with_other_nodes_is_refused(shop: Graph) -> None:
     token = CALLS["neighbors"][0](shop).token
     with pytest.raises(asterism.InvalidRequest, match="0 nodes: the call that the token is of had 6"):
         shop.replay(token)
@@ -108,14 +108,14 @@ def test_other_nodes_than_those_of_the_call_are_refused(shop: Graph) -> None:
         shop.replay(CALLS["nodes"][0](shop).token, [1])
 
 
-def test_what_is_no_token_is_refused(shop: Graph) -> None:
+def test_invalid_tokens_are_refused(shop: Graph) -> None:
     token = CALLS["nodes"][0](shop).token
     for broken in ("", "no token", "é", token[:-10], token[:-1], token[:7], "A" * 40, "AAAA", token[:30] + "!" + token[31:], "B" + token[1:]):
         with pytest.raises(asterism.InvalidRequest, match="token"):
             shop.replay(broken)
     with pytest.raises(asterism.InvalidRequest, match="'write' can not be made again"):
-        shop.replay(packed(wire.Replay(method="write")))
+        shop.replay(encode_token(wire.Replay(method="write")))
     with pytest.raises(asterism.InvalidRequest, match="no token at all"):
-        shop.replay(packed(wire.Replay(method="sample_nodes", request=b"\xff")))
+        shop.replay(encode_token(wire.Replay(method="sample_nodes", request=b"\xff")))
     with pytest.raises(asterism.InvalidRequest, match="space 'other'"):
-        shop.replay(packed(wire.Replay(method="sample_nodes", request=wire.SampleNodesRequest(space="other").SerializeToString())))
+        shop.replay(encode_token(wire.Replay(method="sample_nodes", request=wire.SampleNodesRequest(space="other").SerializeToString())))

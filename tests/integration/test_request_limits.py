@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.kit.cluster import LocalCluster
-from tests.kit.usage import MIB, busy_s, overrun, peak, reset_peak, rss, wait_idle
+from tests.kit.usage import MIB, busy_s, drain_cpu_s, peak_bytes, reset_peak, resident_bytes, wait_idle
 from tests.kit.waiting import HANG_S
 
 from asterism import Graph
@@ -24,7 +24,7 @@ from asterism_proto.v1 import common_pb2 as common
 from asterism_proto.v1 import metad_pb2 as meta
 from asterism_proto.v1 import storaged_pb2 as pb
 from daemonkit.channels import RemoteTransport
-from daemonkit.streams import StreamTransport
+from daemonkit.streams import TcpTransport
 
 NODES, EDGES, HUB = 100_000, 600_000, 20_000
 GUARD_S = HANG_S
@@ -70,15 +70,15 @@ def graph(cluster: LocalCluster) -> Graph:
 
 
 @pytest.fixture(scope="module")
-def at(graph: Graph) -> pb.At:
+def version_ref(graph: Graph) -> pb.At:
     manifest = graph._session.catalog("get_manifest", meta.ManifestRequest(space="g"))
     return pb.At(space_id=manifest.space_id, version=manifest.version, digest=manifest.digest)
 
 
 @pytest.fixture(scope="module", params=["grpc", "stream"])
-def storaged(cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator[RemoteTransport | StreamTransport]:
+def storaged(cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator[RemoteTransport | TcpTransport]:
     remote = RemoteTransport(cluster["storaged-0"].address)
-    transport = remote if request.param == "grpc" else StreamTransport(cluster["storaged-0"].address, remote)
+    transport = remote if request.param == "grpc" else TcpTransport(cluster["storaged-0"].address, remote)
     yield transport
     transport.close()
 
@@ -91,7 +91,7 @@ NONE = {"ids": np.zeros(0, np.int64), "positions": np.zeros(0, np.int64)}
 STEPS = [pb.Step(edge_types=[0])]
 HUGE = 1 << 26
 TYPES = np.zeros(1, np.int32)
-NOBODY: dict[str, NDArray[Any]] = {"taken": np.zeros(0, np.int64), "taken_types": np.zeros(0, np.int32)}
+NO_EXCLUSIONS: dict[str, NDArray[Any]] = {"taken": np.zeros(0, np.int64), "taken_types": np.zeros(0, np.int32)}
 
 REFUSED: dict[str, Callable[[pb.At], tuple[str, Frame]]] = {
     "neighbors of one node": lambda at: ("draw_neighbors", Frame(pb.DrawNeighborsRequest(at=at, edge_types=[0], count=HUGE, direction=OUT), ONE)),
@@ -107,14 +107,14 @@ REFUSED: dict[str, Callable[[pb.At], tuple[str, Frame]]] = {
         Frame(pb.ExpandRequest(at=at, along=[pb.Along(edge_type=0, count=HUGE)], replace=True, direction=OUT), {"ids.0": ONE["ids"]}),
     ),
 }
-ANSWERED: dict[str, Callable[[pb.At], tuple[str, Frame]]] = {
+ACCEPTED: dict[str, Callable[[pb.At], tuple[str, Frame]]] = {
     "heaviest neighbors": lambda at: (
         "read_neighbors",
         Frame(pb.ReadNeighborsRequest(at=at, edge_types=[0], direction=OUT, top=HUGE), {"ids": ONE["ids"]}),
     ),
     "a race of nodes": lambda at: (
         "draw_nodes",
-        Frame(pb.DrawNodesRequest(at=at, types=[0], parts=[0, 1], count=HUGE, race=True), NOBODY),
+        Frame(pb.DrawNodesRequest(at=at, types=[0], parts=[0, 1], count=HUGE, race=True), NO_EXCLUSIONS),
     ),
     "a hop without replacement": lambda at: (
         "expand",
@@ -124,23 +124,23 @@ ANSWERED: dict[str, Callable[[pb.At], tuple[str, Frame]]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_storaged_refuses_what_is_too_large(case: str, cluster: LocalCluster, at: pb.At, storaged: RemoteTransport | StreamTransport) -> None:
+def test_a_storaged_refuses_what_is_too_large(case: str, cluster: LocalCluster, version_ref: pb.At, storaged: RemoteTransport | TcpTransport) -> None:
     """Over gRPC and over the stream port; neither its memory nor its processor time grows."""
-    name, request = REFUSED[case](at)
-    before, begun = reset_peak(cluster, "storaged-0"), busy_s(cluster, "storaged-0")
+    name, request = REFUSED[case](version_ref)
+    before, started = reset_peak(cluster, "storaged-0"), busy_s(cluster, "storaged-0")
     with pytest.raises(InvalidRequest, match=r"rows per request|rows in one answer"):
         storaged.call(STORE[name], request, GUARD_S)
-    assert peak(cluster, "storaged-0") - before < 32 * MIB
-    assert busy_s(cluster, "storaged-0") - begun < STOP_S
+    assert peak_bytes(cluster, "storaged-0") - before < 32 * MIB
+    assert busy_s(cluster, "storaged-0") - started < STOP_S
 
 
-@pytest.mark.parametrize("case", ANSWERED)
-def test_counts_beyond_what_exists_take_no_memory(case: str, cluster: LocalCluster, at: pb.At, storaged: RemoteTransport | StreamTransport) -> None:
-    name, request = ANSWERED[case](at)
+@pytest.mark.parametrize("case", ACCEPTED)
+def test_counts_beyond_what_exists_take_no_memory(case: str, cluster: LocalCluster, version_ref: pb.At, storaged: RemoteTransport | TcpTransport) -> None:
+    name, request = ACCEPTED[case](version_ref)
     before = reset_peak(cluster, "storaged-0")
     reply: Any = storaged.call(STORE[name], request, GUARD_S)
     assert 0 < sum(array.nbytes for array in reply.arrays.values()) < 8 * MIB
-    assert peak(cluster, "storaged-0") - before < 64 * MIB
+    assert peak_bytes(cluster, "storaged-0") - before < 64 * MIB
 
 
 def test_a_graphd_and_its_statements_refuse_what_is_too_large(cluster: LocalCluster, graph: Graph) -> None:
@@ -154,37 +154,37 @@ def test_a_graphd_and_its_statements_refuse_what_is_too_large(cluster: LocalClus
         before = reset_peak(cluster, "graphd-0")
         with pytest.raises(InvalidRequest, match=r"split the request"):
             call()
-        assert peak(cluster, "graphd-0") - before < 32 * MIB
+        assert peak_bytes(cluster, "graphd-0") - before < 32 * MIB
 
 
 def test_a_client_spends_no_time_on_a_walk_of_no_nodes(graph: Graph) -> None:
-    begun = time.thread_time()
+    started = time.thread_time()
     with pytest.raises(InvalidRequest, match="length=134217728"):
         graph.random_walk([], ["to"], 1 << 27)
-    assert time.thread_time() - begun < STOP_S
+    assert time.thread_time() - started < STOP_S
     assert graph.random_walk([], ["to"], 1 << 20).nodes.shape == (0, (1 << 20) + 1)
-    assert time.thread_time() - begun < 2 * STOP_S
+    assert time.thread_time() - started < 2 * STOP_S
 
 
 def test_explain_shows_the_price_and_the_share_of_each_limit(graph: Graph) -> None:
-    told = graph.explain.sample_neighbors([1, 2, 3], "to", 5)
-    assert told.price is not None
-    assert (told.price.formula, told.price.rows, told.price.exact) == ("count=5 x nodes=3", 15, True)
-    assert [limit.setting for limit in told.price.limits] == ["request_rows_limit", "request_memory_limit_mib", "request_steps_limit"]
-    assert told.price.limits[0].share == 15 / (1 << 24)
-    assert told.price.bytes + told.price.scratch == told.price.limits[1].value
+    explanation = graph.explain.sample_neighbors([1, 2, 3], "to", 5)
+    assert explanation.price is not None
+    assert (explanation.price.formula, explanation.price.rows, explanation.price.exact) == ("count=5 x nodes=3", 15, True)
+    assert [limit.setting for limit in explanation.price.limits] == ["request_rows_limit", "request_memory_limit_mib", "request_steps_limit"]
+    assert explanation.price.limits[0].share == 15 / (1 << 24)
+    assert explanation.price.bytes + explanation.price.scratch == explanation.price.limits[1].value
 
 
-def test_the_command_says_so_in_one_line(cluster: LocalCluster, graph: Graph) -> None:
+def test_command_reports_refusal_in_one_line(cluster: LocalCluster, graph: Graph) -> None:
     """Exit code 2 for a request that cannot succeed; --explain shows the price."""
     command = [sys.executable, "-m", "asterism.cli", "--address", cluster["graphd-0"].address]
     walk = ["sample", "walk", "g", "1", "--metapath", "n2to2n"]
-    done = subprocess.run([*command, *walk, "--length", str(1 << 27)], capture_output=True, text=True, timeout=GUARD_S, check=False)
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
-    assert "split the request" in done.stderr
-    shown = subprocess.run([*command, *walk, "--length", "3", "--explain"], capture_output=True, text=True, timeout=GUARD_S, check=False)
-    assert "price: walks=1 x (length=3 + 1): 4 rows" in " ".join(shown.stdout.split())
-    assert "request_rows_limit 4 of 16,777,216" in " ".join(shown.stdout.split())
+    process = subprocess.run([*command, *walk, "--length", str(1 << 27)], capture_output=True, text=True, timeout=GUARD_S, check=False)
+    assert (process.returncode, len(process.stderr.splitlines())) == (2, 1), process.stderr
+    assert "split the request" in process.stderr
+    explained = subprocess.run([*command, *walk, "--length", "3", "--explain"], capture_output=True, text=True, timeout=GUARD_S, check=False)
+    assert "price: walks=1 x (length=3 + 1): 4 rows" in " ".join(explained.stdout.split())
+    assert "request_rows_limit 4 of 16,777,216" in " ".join(explained.stdout.split())
 
 
 def test_statements_have_the_same_limits(cluster: LocalCluster, graph: Graph) -> None:
@@ -233,26 +233,26 @@ LARGEST: dict[str, Callable[[Graph], Any]] = {
 def test_the_largest_requests_stop_soon_after_their_deadline(case: str, cluster: LocalCluster, graph: Graph) -> None:
     """Judged by the processor time of both daemons after the client has given up."""
     with cluster.client(timeout_s=DEADLINE_S) as client:
-        impatient = client.graph("g")
-        impatient._session.know("g", graph.schema)
+        graph_with_deadline = client.graph("g")
+        graph_with_deadline._session.store_schema("g", graph.schema)
         with contextlib.suppress(Deadline):
-            LARGEST[case](impatient)
-    took = overrun(cluster, "storaged-0", "graphd-0")
-    print(f"\n{case}: processor time after the deadline {took} s")
-    assert max(took.values()) < STOP_S, took
+            LARGEST[case](graph_with_deadline)
+    overruns = drain_cpu_s(cluster, "storaged-0", "graphd-0")
+    print(f"\n{case}: processor time after the deadline {overruns} s")
+    assert max(overruns.values()) < STOP_S, overruns
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", LARGEST)
 def test_the_largest_requests_keep_to_the_bound_of_memory(case: str, cluster: LocalCluster, graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
     names = ("storaged-0", "graphd-0")
-    before, begun = {name: reset_peak(cluster, name) for name in names}, time.monotonic()
+    before, started = {name: reset_peak(cluster, name) for name in names}, time.monotonic()
     LARGEST[case](graph)
-    took = time.monotonic() - begun
-    grown = {name: (peak(cluster, name) - before[name]) // MIB for name in names}
+    elapsed = time.monotonic() - started
+    peaks = {name: (peak_bytes(cluster, name) - before[name]) // MIB for name in names}
     wait_idle(cluster, *names)
-    kept = {name: (rss(cluster, name) - before[name]) // MIB for name in names}
+    retained = {name: (resident_bytes(cluster, name) - before[name]) // MIB for name in names}
     with capsys.disabled():
-        print(f"\n{case}: {took:.1f} s, peak {grown}, kept {kept} MiB")
-    assert max(grown.values()) < PEAK_MIB
-    assert max(kept.values()) < NOISE_MIB
+        print(f"\n{case}: {elapsed:.1f} s, peak {peaks}, kept {retained} MiB")
+    assert max(peaks.values()) < PEAK_MIB
+    assert max(retained.values()) < NOISE_MIB

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.kit.usage import MIB, overrun, peak, reset_peak
+from tests.kit.usage import MIB, drain_cpu_s, peak_bytes, reset_peak
 from tests.kit.waiting import HANG_S
 
 from asterism import AsterismError, Graph
@@ -28,7 +28,7 @@ ALL = np.arange(NODES)
 
 
 @pytest.fixture(scope="module", params=[SHORT, pytest.param(LONG, marks=pytest.mark.slow)])
-def served(request: pytest.FixtureRequest) -> Iterator[tuple[LocalCluster, Graph]]:
+def cluster_and_graph(request: pytest.FixtureRequest) -> Iterator[tuple[LocalCluster, Graph]]:
     """A graph with a hub, few of whose edges weigh almost all."""
     with LocalCluster(storageds=1, graphds=1) as cluster:
         client = cluster.client(timeout_s=HANG_S)
@@ -77,28 +77,28 @@ REFUSED = ("all neighbors", "edges among nodes", "a layer")
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_kernels_stop_soon_after_a_deadline(case: str, served: tuple[LocalCluster, Graph]) -> None:
+def test_kernels_stop_soon_after_a_deadline(case: str, cluster_and_graph: tuple[LocalCluster, Graph]) -> None:
     """Judged by the processor time of both daemons after the client has given up."""
-    cluster, graph = served
+    cluster, graph = cluster_and_graph
     with cluster.client(timeout_s=DEADLINE_S) as client:
-        impatient = client.graph("g")
-        impatient._session.know("g", graph.schema)
+        graph_with_deadline = client.graph("g")
+        graph_with_deadline._session.store_schema("g", graph.schema)
         with contextlib.suppress(Deadline, *([InvalidRequest] if case in REFUSED else [])):
-            CASES[case](impatient)
-    took = overrun(cluster, "storaged-0", "graphd-0")
-    print(f"\n{case}: processor time after the deadline {took} s")
-    assert max(took.values()) < STOP_S, took
+            CASES[case](graph_with_deadline)
+    overruns = drain_cpu_s(cluster, "storaged-0", "graphd-0")
+    print(f"\n{case}: processor time after the deadline {overruns} s")
+    assert max(overruns.values()) < STOP_S, overruns
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["many different neighbors of a hub", "heaviest", "edges among nodes", "edges between nodes", "all neighbors"])
-def test_memory_keeps_to_the_bound(case: str, served: tuple[LocalCluster, Graph]) -> None:
+def test_memory_keeps_to_the_bound(case: str, cluster_and_graph: tuple[LocalCluster, Graph]) -> None:
     """What does not fit into a reply is refused before it is copied."""
-    cluster, graph = served
+    cluster, graph = cluster_and_graph
     names = ("storaged-0", "graphd-0")
     before = {name: reset_peak(cluster, name) for name in names}
     with contextlib.suppress(AsterismError):
         CASES[case](graph)
-    grown = {name: (peak(cluster, name) - before[name]) // MIB for name in names}
-    print(f"\n{case}: peak {grown} MiB")
-    assert max(grown.values()) < PEAK_MIB
+    peaks = {name: (peak_bytes(cluster, name) - before[name]) // MIB for name in names}
+    print(f"\n{case}: peak {peaks} MiB")
+    assert max(peaks.values()) < PEAK_MIB

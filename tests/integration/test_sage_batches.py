@@ -17,7 +17,7 @@ SIZE = 30_000
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(cases.built_in(tmp_path_factory.mktemp("sage"))) as opened:
+    with asterism.open(cases.copy_built_graph(tmp_path_factory.mktemp("sage"))) as opened:
         yield opened
 
 
@@ -26,44 +26,44 @@ def graph(client: asterism.Client) -> Graph:
     return client.graph("cases")
 
 
-def test_the_nodes_of_a_batch_of_pairs_come_with_their_neighbors_along_all_edge_types(graph: Graph) -> None:
+def test_pair_batches_sample_neighbors_of_all_edge_types(graph: Graph) -> None:
     batch = next(iter(graph.walk_pairs("person2writes2paper-paper2by2person", 4, walks=3, window=2, batch_size=40, seed=4)))
     sub = graph.sample_subgraph(batch.pairs.reshape(-1), [3, 2], ntype=batch.types.reshape(-1), weights=True, seed=4)
     numbers = sub.seeds.reshape(-1, 2)
     names = [node_type.name for node_type in graph.schema.node_types]
     for type_id, name in enumerate(names):
-        mine = batch.types == type_id
-        assert np.array_equal(sub.nodes[name][numbers[mine]], batch.pairs[mine])
+        of_type = batch.types == type_id
+        assert np.array_equal(sub.nodes[name][numbers[of_type]], batch.pairs[of_type])
         centres = sub.num_sampled_nodes[name][0]
-        assert set(numbers[mine].tolist()) == set(range(centres))
+        assert set(numbers[of_type].tolist()) == set(range(centres))
         assert len(np.unique(sub.nodes[name])) == len(sub.nodes[name])
     assert sub.weights is not None
     assert sub.edge_ids is not None
-    known = cases.edges()
+    edges = cases.edges()
     for etype, hops in sub.num_sampled_edges.items():
         src, relation, dst = etype.split(":")
         assert len(hops) == 2
         assert sum(hops) == len(sub.row[etype])
         ends = sub.nodes[src][sub.row[etype]], sub.nodes[dst][sub.col[etype]]
-        at = sub.edge_ids[etype]
-        assert np.array_equal(known[relation][0][at], ends[0])
-        assert np.array_equal(known[relation][1][at], ends[1])
-        assert np.array_equal(known[relation][2][at], sub.weights[etype])
+        edge_ids = sub.edge_ids[etype]
+        assert np.array_equal(edges[relation][0][edge_ids], ends[0])
+        assert np.array_equal(edges[relation][1][edge_ids], ends[1])
+        assert np.array_equal(edges[relation][2][edge_ids], sub.weights[etype])
         first = sub.row[etype][: hops[0]]
         centres = sub.num_sampled_nodes[src][0]
         assert first.size == 0 or first.max() < centres
-        real = np.array([np.count_nonzero((known[relation][0] == node) & (known[relation][2] > 0)) for node in sub.nodes[src][:centres]])
-        assert np.array_equal(np.bincount(first, minlength=centres), np.minimum(real, 3))
+        weighted_degrees = np.array([np.count_nonzero((edges[relation][0] == node) & (edges[relation][2] > 0)) for node in sub.nodes[src][:centres]])
+        assert np.array_equal(np.bincount(first, minlength=centres), np.minimum(weighted_degrees, 3))
     for type_id, name in enumerate(names):
         degrees = graph.degrees(sub.nodes[name], ntype=np.full(len(sub.nodes[name]), type_id))
         expected = [
-            np.array([np.count_nonzero(known[edge.relation][0] == node) if edge.src_type == name else 0 for node in sub.nodes[name]])
+            np.array([np.count_nonzero(edges[edge.relation][0] == node) if edge.src_type == name else 0 for node in sub.nodes[name]])
             for edge in graph.schema.edge_types
         ]
         assert np.array_equal(degrees, np.stack(expected, axis=1))
 
 
-def test_twenty_thousand_centres_of_three_edge_types_are_no_trouble(client: asterism.Client) -> None:
+def test_twenty_thousand_seeds_of_three_edge_types(client: asterism.Client) -> None:
     client.create_space("wide", {"parts": 4, "nodes": {"n": {}}, "edges": {f"n:e{t}:n": {"weighted": True} for t in range(3)}})
     graph, rng = client.graph("wide"), np.random.default_rng(1)
     graph.upsert_nodes(np.arange(SIZE), "n")

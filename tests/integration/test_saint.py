@@ -41,44 +41,44 @@ def graph(client: asterism.Client) -> Graph:
     return graph
 
 
-def law(drawn: np.ndarray, shares: np.ndarray) -> None:
-    counts = np.bincount(drawn, minlength=len(shares))
+def assert_distribution(samples: np.ndarray, shares: np.ndarray) -> None:
+    counts = np.bincount(samples, minlength=len(shares))
     assert not counts[shares == 0].any()
-    assert stats.chisquare(counts[shares > 0], shares[shares > 0] / shares.sum() * len(drawn)).pvalue > ALPHA
+    assert stats.chisquare(counts[shares > 0], shares[shares > 0] / shares.sum() * len(samples)).pvalue > ALPHA
 
 
-def test_nodes_are_drawn_by_degree_edges_by_the_reciprocals_of_those_at_their_ends_roots_alike(graph: Graph) -> None:
+def test_samplers_follow_their_stated_distributions(graph: Graph) -> None:
     n = 40_000
     for end, degrees in (("src", OUT), ("dst", IN)):
-        law(NodeSampler(graph, "to", n, end=end, seed=1)._drawn(5) // 10, degrees.astype(float))
+        assert_distribution(NodeSampler(graph, "to", n, end=end, seed=1)._draw_nodes(5) // 10, degrees.astype(float))
     src, dst = (ends // 10 for ends in EdgeSampler(graph, "to", n, seed=1).ends(6))
     shares = np.zeros(N * N)
     np.add.at(shares, SRC * N + DST, 1 / OUT[SRC] + 1 / IN[DST])
-    law(src * N + dst, shares)
-    walked = RandomWalkSampler(graph, "to", n, 1, seed=1)._drawn(7).reshape(n, 2) // 10
-    law(walked[:, 0], np.ones(N))
+    assert_distribution(src * N + dst, shares)
+    walks = RandomWalkSampler(graph, "to", n, 1, seed=1)._draw_nodes(7).reshape(n, 2) // 10
+    assert_distribution(walks[:, 0], np.ones(N))
     steps = np.zeros((N, N))
     np.add.at(steps, (SRC, DST), 1 / OUT[SRC])
-    law(walked[walked[:, 1] >= 0] @ [N, 1], steps.reshape(-1))
-    assert (walked[np.isin(walked[:, 0], [10, 11]), 1] < 0).all()
+    assert_distribution(walks[walks[:, 1] >= 0] @ [N, 1], steps.reshape(-1))
+    assert (walks[np.isin(walks[:, 0], [10, 11]), 1] < 0).all()
 
 
 def samplers(graph: Graph) -> list[Sampler]:
     return [NodeSampler(graph, "to", 4, seed=3), EdgeSampler(graph, "to", 3, seed=3), RandomWalkSampler(graph, "to", 2, 3, seed=3)]
 
 
-def test_a_batch_is_its_nodes_with_all_edges_among_them_by_seed_and_number_alone(graph: Graph) -> None:
+def test_batch_is_the_induced_subgraph_of_seed_and_number(graph: Graph) -> None:
     for sampler in samplers(graph):
-        again = type(sampler)(graph, "to", sampler.size, *([3] if isinstance(sampler, RandomWalkSampler) else []), seed=3)
+        same_sampler = type(sampler)(graph, "to", sampler.size, *([3] if isinstance(sampler, RandomWalkSampler) else []), seed=3)
         for i, batch in enumerate(islice(sampler.batches(4), 3), start=4):
             nodes = batch.nodes["n"]
-            assert nodes.tolist() == sorted(set(nodes.tolist())) == again.nodes(i).tolist()
-            assert cases.digest(again.batch(i)) == cases.digest(batch)
-            among = Counter(
+            assert nodes.tolist() == sorted(set(nodes.tolist())) == same_sampler.nodes(i).tolist()
+            assert cases.digest(same_sampler.batch(i)) == cases.digest(batch)
+            expected = Counter(
                 (int(a) * 10, int(b) * 10) for a, b in zip(SRC, DST, strict=True) if int(a) * 10 in nodes.tolist() and int(b) * 10 in nodes.tolist()
             )
-            held = zip(nodes[batch.row["n:to:n"]].tolist(), nodes[batch.col["n:to:n"]].tolist(), strict=True)
-            assert Counter(held) == among
+            actual = zip(nodes[batch.row["n:to:n"]].tolist(), nodes[batch.col["n:to:n"]].tolist(), strict=True)
+            assert Counter(actual) == expected
         assert len({tuple(sampler.nodes(i).tolist()) for i in range(12)}) > 6
     assert samplers(graph)[0].nodes(0).tolist() != NodeSampler(graph, "to", 4, seed=4).nodes(0).tolist()
 
@@ -100,15 +100,15 @@ def test_subgraphs_hold_nodes_and_edges_with_their_probabilities(graph: Graph) -
     assert norms.node_counts.sum() >= 60 * N
 
 
-def test_coefficients_are_those_of_counted_batches_and_go_on_from_fewer(graph: Graph) -> None:
+def test_norms_count_batches_and_extend_earlier_norms(graph: Graph) -> None:
     for sampler in samplers(graph):
         norms = sampler.normalize(5)
-        held = [sampler._induced(sampler._nodes(1, i)) for i in range(norms.batches)]
+        batches = [sampler._induced(sampler._nodes(1, i)) for i in range(norms.batches)]
         nodes, edges = (
-            Counter(v for one in held for v in one.nodes["n"].tolist()),
-            Counter(e for one in held for e in (one.edge_ids or {})["n:to:n"].tolist()),
+            Counter(v for one in batches for v in one.nodes["n"].tolist()),
+            Counter(e for one in batches for e in (one.edge_ids or {})["n:to:n"].tolist()),
         )
-        assert sum(nodes.values()) >= 5 * N > sum(nodes.values()) - len(held[-1].nodes["n"])
+        assert sum(nodes.values()) >= 5 * N > sum(nodes.values()) - len(batches[-1].nodes["n"])
         to = {int(e): int(b) for batch in graph.scan_edges("to") for e, b in zip(batch.edge_ids, batch.dst, strict=True)}
         assert norms.node_norm.tolist() == [np.float32(norms.batches / (nodes[v] or 0.1) / N) for v in norms.nodes.tolist()]
         expected = [
@@ -118,8 +118,8 @@ def test_coefficients_are_those_of_counted_batches_and_go_on_from_fewer(graph: G
         batch = sampler.batch(0)
         node_norm, edge_norm = norms.of(batch)
         assert node_norm.tolist() == norms.node_norm[batch.nodes["n"] // 10].tolist()
-        places = {e: at for at, e in enumerate(norms.edges.tolist())}
-        assert edge_norm.tolist() == [norms.edge_norm[places[e]] for e in (batch.edge_ids or {})["n:to:n"].tolist()]
+        positions = {e: position for position, e in enumerate(norms.edges.tolist())}
+        assert edge_norm.tolist() == [norms.edge_norm[positions[e]] for e in (batch.edge_ids or {})["n:to:n"].tolist()]
         assert cases.digest(sampler.normalize(5, known=sampler.normalize(2))) == cases.digest(norms)
         assert sampler.normalize(1, to="src").ends.tolist() != norms.ends.tolist()
 
@@ -152,12 +152,12 @@ def test_a_sampler_stays_at_the_version_it_began_with(client: asterism.Client) -
         (lambda g: NodeSampler(g, "to", 3).batch(-1), "i -1"),
     ],
 )
-def test_what_makes_no_sampler_is_refused_with_its_value(graph: Graph, make: Callable[[Graph], object], said: str) -> None:
+def test_invalid_samplers_are_refused_with_their_value(graph: Graph, make: Callable[[Graph], object], said: str) -> None:
     with pytest.raises(asterism.InvalidRequest, match=said):
         make(graph)
 
 
-def test_edges_by_both_degrees_need_both_directions_and_some_edges(client: asterism.Client) -> None:
+def test_edge_sampler_needs_both_directions_and_edges(client: asterism.Client) -> None:
     client.create_space("oneway", {"parts": 2, "direction": "out", "nodes": {"n": {}}, "edges": {"n:to:n": {}}})
     client.create_space("bare", {"parts": 2, "direction": "both", "nodes": {"n": {}}, "edges": {"n:to:n": {}}})
     for name in ("oneway", "bare"):

@@ -20,7 +20,7 @@ Scan = Callable[..., Iterator[NodeBatch | EdgeBatch]]
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(cases.built_in(tmp_path_factory.mktemp("scans"))) as opened:
+    with asterism.open(cases.copy_built_graph(tmp_path_factory.mktemp("scans"))) as opened:
         yield opened
 
 
@@ -37,15 +37,15 @@ def scans(graph: Graph) -> dict[str, Scan]:
 
 
 @pytest.mark.parametrize("kind", ["nodes", "edges"])
-def test_a_scan_goes_on_behind_any_batch_to_the_byte(graph: Graph, kind: str) -> None:
+def test_scan_resumes_after_any_batch_byte_for_byte(graph: Graph, kind: str) -> None:
     scan = scans(graph)[kind]
-    whole = list(scan())
-    assert sum(map(len, whole)) == {"nodes": cases.PEOPLE, "edges": cases.WRITES}[kind]
-    digests = [cases.digest(batch) for batch in whole]
-    for at, batch in enumerate(whole):
+    batches = list(scan())
+    assert sum(map(len, batches)) == {"nodes": cases.PEOPLE, "edges": cases.WRITES}[kind]
+    digests = [cases.digest(batch) for batch in batches]
+    for index, batch in enumerate(batches):
         cursor = json.loads(json.dumps(batch.cursor))
-        assert [cases.digest(rest) for rest in scan(after=cursor)] == digests[at + 1 :]
-    assert list(scan(after=whole[-1].cursor)) == []
+        assert [cases.digest(rest) for rest in scan(after=cursor)] == digests[index + 1 :]
+    assert list(scan(after=batches[-1].cursor)) == []
 
 
 def test_rows_are_in_canonical_order_part_after_part(graph: Graph) -> None:
@@ -54,20 +54,20 @@ def test_rows_are_in_canonical_order_part_after_part(graph: Graph) -> None:
     for _, batches in itertools.groupby(nodes, lambda batch: batch.part):
         ids = np.concatenate([batch.ids for batch in batches])
         assert (np.diff(ids) > 0).all()
-    for _, some in itertools.groupby(graph.scan_edges("writes", rows=101), lambda batch: batch.part):
-        own = list(some)
-        rows = list(zip(*(np.concatenate([getattr(batch, name) for batch in own]).tolist() for name in ("src", "dst", "edge_ids")), strict=True))
+    for _, group in itertools.groupby(graph.scan_edges("writes", rows=101), lambda batch: batch.part):
+        part_batches = list(group)
+        rows = list(zip(*(np.concatenate([getattr(batch, name) for batch in part_batches]).tolist() for name in ("src", "dst", "edge_ids")), strict=True))
         assert rows == sorted(rows)
 
 
 def test_readers_share_the_parts_of_a_scan(graph: Graph) -> None:
     shares = [[3, 1], [0, 2, 4, 5, 6, 7, 8, 9]]
-    found = [list(graph.scan_nodes("person", rows=17, parts=parts)) for parts in shares]
-    assert list(dict.fromkeys(batch.part for batch in found[0])) == [3, 1]
-    ids = np.concatenate([batch.ids for batches in found for batch in batches])
+    results = [list(graph.scan_nodes("person", rows=17, parts=parts)) for parts in shares]
+    assert list(dict.fromkeys(batch.part for batch in results[0])) == [3, 1]
+    ids = np.concatenate([batch.ids for batches in results for batch in batches])
     assert sorted(ids.tolist()) == sorted(cases.person_ids().tolist())
-    rest = list(graph.scan_nodes("person", rows=17, parts=shares[0], after=found[0][1].cursor))
-    assert [cases.digest(batch) for batch in rest] == [cases.digest(batch) for batch in found[0][2:]]
+    rest = list(graph.scan_nodes("person", rows=17, parts=shares[0], after=results[0][1].cursor))
+    assert [cases.digest(batch) for batch in rest] == [cases.digest(batch) for batch in results[0][2:]]
 
 
 def test_a_cursor_stays_with_its_version(client: asterism.Client) -> None:
@@ -91,11 +91,11 @@ def test_a_cursor_stays_with_its_version(client: asterism.Client) -> None:
         next(graph.scan_nodes("n", after=Cursor(9, 0, 0)))
 
 
-def test_a_cluster_scans_the_same_and_goes_on_from_anothers_cursor(graph: Graph) -> None:
+def test_cluster_scan_matches_and_resumes_foreign_cursor(graph: Graph) -> None:
     with cases_cluster(2, 2) as cluster, cluster.client() as client:
         remote = client.graph("cases")
         for kind in ("nodes", "edges"):
-            here, there = list(scans(graph)[kind]()), list(scans(remote)[kind]())
-            assert [cases.digest(batch) for batch in here] == [cases.digest(batch) for batch in there]
-            rest = list(scans(remote)[kind](after=here[3].cursor))
-            assert [cases.digest(batch) for batch in rest] == [cases.digest(batch) for batch in here[4:]]
+            embedded_batches, cluster_batches = list(scans(graph)[kind]()), list(scans(remote)[kind]())
+            assert [cases.digest(batch) for batch in embedded_batches] == [cases.digest(batch) for batch in cluster_batches]
+            rest = list(scans(remote)[kind](after=embedded_batches[3].cursor))
+            assert [cases.digest(batch) for batch in rest] == [cases.digest(batch) for batch in embedded_batches[4:]]

@@ -44,15 +44,15 @@ def graph(cluster: LocalCluster) -> Graph:
     return graph
 
 
-def answers(graph: Graph) -> list[np.ndarray]:
+def sample_arrays(graph: Graph) -> list[np.ndarray]:
     """Draws all over the image."""
-    found: list[np.ndarray] = []
+    arrays: list[np.ndarray] = []
     for seed in range(4):
         seeds = np.random.default_rng(seed).integers(0, NODES, 5000)
         neighbors = graph.sample_neighbors(seeds, "to", 10, seed=seed)
         nodes, edges = graph.sample_nodes(20_000, "n", seed=seed), graph.sample_edges(20_000, "to", seed=seed)
-        found += [neighbors.nodes, nodes.nodes, edges.src, edges.dst]
-    return found
+        arrays += [neighbors.nodes, nodes.nodes, edges.src, edges.dst]
+    return arrays
 
 
 def drop_from_cache(files: list[Path]) -> None:
@@ -62,8 +62,8 @@ def drop_from_cache(files: list[Path]) -> None:
             os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def test_a_storaged_in_a_control_group_smaller_than_its_image_gives_the_same_draws(cluster: LocalCluster, graph: Graph) -> None:
-    expected = answers(graph)
+def test_image_larger_than_memory_limit_gives_same_samples(cluster: LocalCluster, graph: Graph) -> None:
+    expected = sample_arrays(graph)
     storaged = cluster["storaged-0"]
     assert storaged.stop() == 0
     files = list(cluster.folder_of("storaged-0").glob("spaces/*/builds/*/parts/*/*.bin"))
@@ -74,8 +74,8 @@ def test_a_storaged_in_a_control_group_smaller_than_its_image_gives_the_same_dra
             storaged.prefix = prefix
             cluster.restart("storaged-0")
             for _ in range(2):
-                assert all(np.array_equal(mine, theirs) for mine, theirs in zip(answers(graph), expected, strict=True))
-            assert storaged.ended() is None
+                assert all(np.array_equal(mine, theirs) for mine, theirs in zip(sample_arrays(graph), expected, strict=True))
+            assert storaged.exit_status() is None
             storaged.stop()
     except OSError as error:
         pytest.skip(f"no control group with a limit can be made here: {error}")

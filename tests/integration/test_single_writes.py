@@ -20,7 +20,7 @@ SCHEMA = {
     "nodes": {"n": {"weighted": True, "features": {"x": "float32", "note": "bytes"}}},
     "edges": {"n:likes:n": {"weighted": True, "features": {"when": "int64"}}, "n:knows:n": {"edges": "unique"}},
 }
-WRITERS, EACH = 16, 12
+WRITERS, WRITES_PER_WRITER = 16, 12
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def cluster() -> Iterator[LocalCluster]:
         yield running
 
 
-def test_many_writers_at_once_share_commits_and_every_write_is_there_once(cluster: LocalCluster) -> None:
+def test_concurrent_writers_share_commits_and_lose_nothing(cluster: LocalCluster) -> None:
     with cluster.client() as client:
         client.create_space("many", SCHEMA)
         graph = client.graph("many")
@@ -39,14 +39,14 @@ def test_many_writers_at_once_share_commits_and_every_write_is_there_once(cluste
         refused: list[str] = []
 
         def run(writer: int) -> None:
-            mine = client.graph("many")
-            for i in range(EACH):
-                node = 1000 + writer * EACH + i
-                last = mine.upsert_nodes([node], "n", weights=[node], features={"x": [node], "note": [f"n{node}"]})
-                last = mine.upsert_edges([writer], [node], "likes", weights=[i + 1], features={"when": [node]})
+            own_graph = client.graph("many")
+            for i in range(WRITES_PER_WRITER):
+                node = 1000 + writer * WRITES_PER_WRITER + i
+                last = own_graph.upsert_nodes([node], "n", weights=[node], features={"x": [node], "note": [f"n{node}"]})
+                last = own_graph.upsert_edges([writer], [node], "likes", weights=[i + 1], features={"when": [node]})
                 commits.append(last)
                 try:
-                    mine.upsert_edges([writer], [999], "likes")
+                    own_graph.upsert_edges([writer], [999], "likes")
                 except asterism.InvalidRequest as error:
                     refused.append(error.message)
 
@@ -56,41 +56,41 @@ def test_many_writers_at_once_share_commits_and_every_write_is_there_once(cluste
             thread.start()
         for thread in threads:
             thread.join(HANG_S)
-        print(f"{2 * WRITERS * EACH / (time.monotonic() - started):.0f} writes a second from {WRITERS} writers")
-        assert len(commits) == WRITERS * EACH
-        assert len(refused) == WRITERS * EACH
+        print(f"{2 * WRITERS * WRITES_PER_WRITER / (time.monotonic() - started):.0f} writes a second from {WRITERS} writers")
+        assert len(commits) == WRITERS * WRITES_PER_WRITER
+        assert len(refused) == WRITERS * WRITES_PER_WRITER
         assert all("dst[0] = 999: no such 'n' node" in message for message in refused)
-        assert max(commits) - first < 2 * WRITERS * EACH / 2  # two writes a commit at least, on the average
+        assert max(commits) - first < 2 * WRITERS * WRITES_PER_WRITER / 2  # two writes a commit at least, on the average
         graph.build()
-        nodes = 1000 + np.arange(WRITERS * EACH)
+        nodes = 1000 + np.arange(WRITERS * WRITES_PER_WRITER)
         features = graph.node_features(nodes, ["weight", "x", "note"], "n")
         assert features["weight"].tolist() == features["x"].tolist() == nodes.tolist()
         indptr, values = features["note"]
         assert [bytes(values[a:b]).decode() for a, b in pairwise(indptr)] == [f"n{node}" for node in nodes]
-        found = graph.neighbors(np.arange(WRITERS), "likes")
-        assert found.nodes.tolist() == nodes.tolist()
-        assert found.weights is not None
-        assert found.edge_ids is not None
-        assert found.weights.tolist() == list(range(1, EACH + 1)) * WRITERS
-        assert sorted(found.edge_ids.tolist()) == list(range(WRITERS * EACH))
-        assert graph.edge_features(found.edge_ids, "when", "likes")["when"].tolist() == nodes.tolist()
+        neighbors = graph.neighbors(np.arange(WRITERS), "likes")
+        assert neighbors.nodes.tolist() == nodes.tolist()
+        assert neighbors.weights is not None
+        assert neighbors.edge_ids is not None
+        assert neighbors.weights.tolist() == list(range(1, WRITES_PER_WRITER + 1)) * WRITERS
+        assert sorted(neighbors.edge_ids.tolist()) == list(range(WRITERS * WRITES_PER_WRITER))
+        assert graph.edge_features(neighbors.edge_ids, "when", "likes")["when"].tolist() == nodes.tolist()
 
 
-def test_a_callers_own_writes_count_in_their_order_whatever_they_are(cluster: LocalCluster) -> None:
+def test_writes_of_one_caller_apply_in_order(cluster: LocalCluster) -> None:
     with cluster.client() as client:
         client.create_space("order", SCHEMA)
         graph = client.graph("order")
 
         def run(node: int) -> None:
-            mine = client.graph("order")
-            mine.upsert_nodes([node], "n", weights=[1])
-            mine.upsert_edges([node], [node], "knows")
-            mine.delete_nodes([node], "n")
-            mine.upsert_nodes([node], "n", weights=[2])
+            own_graph = client.graph("order")
+            own_graph.upsert_nodes([node], "n", weights=[1])
+            own_graph.upsert_edges([node], [node], "knows")
+            own_graph.delete_nodes([node], "n")
+            own_graph.upsert_nodes([node], "n", weights=[2])
             if node % 2:
-                mine.upsert_edges([node], [node], "knows")
-                mine.upsert_edges([node], [node], "likes", weights=[3])
-                mine.delete_edges([node], [node], "likes")
+                own_graph.upsert_edges([node], [node], "knows")
+                own_graph.upsert_edges([node], [node], "likes", weights=[3])
+                own_graph.delete_edges([node], [node], "likes")
 
         threads = [threading.Thread(target=run, args=(node,)) for node in range(12)]
         for thread in threads:
@@ -98,13 +98,13 @@ def test_a_callers_own_writes_count_in_their_order_whatever_they_are(cluster: Lo
         for thread in threads:
             thread.join(HANG_S)
         graph.build()
-        found = graph.neighbors(np.arange(12), "knows")
-        assert np.diff(found.indptr).tolist() == [0, 1] * 6
+        neighbors = graph.neighbors(np.arange(12), "knows")
+        assert np.diff(neighbors.indptr).tolist() == [0, 1] * 6
         assert graph.neighbors(np.arange(12), "likes").nodes.size == 0
         assert graph.node_features(np.arange(12), "weight", "n")["weight"].tolist() == [2.0] * 12
 
 
-def test_a_write_that_is_too_large_to_go_by_itself_goes_as_a_load(cluster: LocalCluster) -> None:
+def test_large_write_is_sent_as_a_load(cluster: LocalCluster) -> None:
     with cluster.client() as client:
         client.create_space("large", {"parts": 2, "nodes": {"n": {"features": {"v": {"shape": [1024]}}}}})
         graph = client.graph("large")
@@ -114,7 +114,7 @@ def test_a_write_that_is_too_large_to_go_by_itself_goes_as_a_load(cluster: Local
         assert graph.node_features([0, rows - 1], "v")["v"].sum() == 2048
 
 
-def test_writes_go_on_when_a_storaged_was_away(cluster: LocalCluster) -> None:
+def test_writes_resume_after_storaged_outage(cluster: LocalCluster) -> None:
     with cluster.client(timeout_s=15) as client:
         client.create_space("away", SCHEMA)
         graph = client.graph("away")

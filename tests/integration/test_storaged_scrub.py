@@ -15,9 +15,9 @@ from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_proto.errors import Stale
 from asterism_proto.schema import NodeType, Schema
-from storaged.folders import Folders
-from storaged.holdings import Holdings, Wanted, WantedSpace
-from storaged.opening import Opener
+from storaged.folders import DataPaths
+from storaged.holdings import LocalSpaces, DesiredVersion, DesiredSpace
+from storaged.opening import VersionLoader
 from storaged.scrub import Scrubber
 from storaged.store.image_writer import ImageWriter
 
@@ -25,7 +25,7 @@ SCHEMA = Schema(node_types=(NodeType(name="item", weighted=True),), parts=1)
 ROWS = 300_000
 
 
-def image_in(folder: Path) -> str:
+def write_image(folder: Path) -> str:
     """The digest of an image of some mebibytes; one of its files holds offsets."""
     table = {"size": ROWS, "total": float(ROWS)}
     nodes = {"rows": ROWS, "count": ROWS, "dense": True, "table": table, "columns": []}
@@ -35,116 +35,116 @@ def image_in(folder: Path) -> str:
     return image.finish({"part": 0, "parts": 1, "mod": True, "nodes": [nodes], "edges": []})
 
 
-def space(digest: str, version: int = 3, job_id: int = 7) -> WantedSpace:
-    want = Wanted(version=version, job_id=job_id, digest="d", totals={}, named={}, images={0: digest})
-    return WantedSpace(space_id=1, name="shop", schema=SCHEMA, parts=(0,), versions=(want,))
+def desired_space(digest: str, version: int = 3, job_id: int = 7) -> DesiredSpace:
+    desired = DesiredVersion(version=version, job_id=job_id, digest="d", totals={}, named_totals={}, images={0: digest})
+    return DesiredSpace(space_id=1, name="shop", schema=SCHEMA, parts=(0,), versions=(desired,))
 
 
 class Host:
     """The parts of a storaged that open and check images."""
 
     def __init__(self, folder: Path, *, verify_bytes: int, interval_s: float = 0.05) -> None:
-        self.folders = Folders(folder)
-        self.holdings = Holdings(self.folders)
-        self.opener = Opener(
-            self.holdings,
-            self.folders,
+        self.paths = DataPaths(folder)
+        self.local_spaces = LocalSpaces(self.paths)
+        self.loader = VersionLoader(
+            self.local_spaces,
+            self.paths,
             verify=False,
             verify_bytes=verify_bytes,
             retry_s=0.05,
-            changed=lambda: None,
-            verified=lambda space, want: self.scrubber.verified(space, want),
+            on_change=lambda: None,
+            on_verified=lambda space, want: self.scrubber.note_verified(space, want),
         )
-        self.scrubber = Scrubber(self.holdings, self.folders, interval_s=interval_s, mib_per_s=1e4, damaged=self.opener.reopen)
+        self.scrubber = Scrubber(self.local_spaces, self.paths, interval_s=interval_s, mib_per_s=1e4, on_damage=self.loader.reload)
 
     @property
     def image(self) -> Path:
-        return self.folders.build(1, 7) / "parts" / "p00000"
+        return self.paths.build(1, 7) / "parts" / "p00000"
 
 
 @contextmanager
-def opened(folder: Path, *, verify_bytes: int, interval_s: float = 0.05) -> Iterator[tuple[Host, str]]:
+def running_host(folder: Path, *, verify_bytes: int, interval_s: float = 0.05) -> Iterator[tuple[Host, str]]:
     host = Host(folder, verify_bytes=verify_bytes, interval_s=interval_s)
-    digest = image_in(host.image)
-    host.opener.start()
+    digest = write_image(host.image)
+    host.loader.start()
     try:
         yield host, digest
     finally:
         host.scrubber.stop()
-        host.opener.stop()
-        host.holdings.close()
+        host.loader.stop()
+        host.local_spaces.close()
 
 
 @pytest.mark.parametrize("name", ["n0.weights.bin", "manifest.json"])
-def test_a_served_image_that_is_altered_is_withdrawn_until_it_is_whole(tmp_path: Path, name: str) -> None:
-    with opened(tmp_path, verify_bytes=1 << 30) as (host, digest):
-        host.holdings.apply([space(digest)])
-        host.opener.wake()
-        wait_until(lambda: host.holdings.versions() == [(1, 3)], "the version is served")
+def test_altered_image_is_withdrawn_until_restored(tmp_path: Path, name: str) -> None:
+    with running_host(tmp_path, verify_bytes=1 << 30) as (host, digest):
+        host.local_spaces.apply([desired_space(digest)])
+        host.loader.wake()
+        wait_until(lambda: host.local_spaces.versions() == [(1, 3)], "the version is served")
         host.scrubber.start()
         flip(host.image / name, 8)
-        wait_until(lambda: f"image file {host.image / name}: " in "".join(host.holdings.missing()), "the damage is reported")
-        assert "build the version again" in "".join(host.holdings.missing())
-        assert host.holdings.versions() == []
+        wait_until(lambda: f"image file {host.image / name}: " in "".join(host.local_spaces.unserved_reasons()), "the damage is reported")
+        assert "build the version again" in "".join(host.local_spaces.unserved_reasons())
+        assert host.local_spaces.versions() == []
         with pytest.raises(Stale, match="image"):
-            host.holdings.version(1, 3, "d")
-        assert host.holdings.served(1) == []  # no build links its files
+            host.local_spaces.version(1, 3, "d")
+        assert host.local_spaces.served_jobs(1) == []  # no build links its files
         assert host.scrubber.versions_damaged == 1
         flip(host.image / name, 8)
-        wait_until(lambda: host.holdings.versions() == [(1, 3)], "the version is served")
-        assert host.holdings.missing() == []
+        wait_until(lambda: host.local_spaces.versions() == [(1, 3)], "the version is served")
+        assert host.local_spaces.unserved_reasons() == []
 
 
 def test_an_image_of_another_version_is_refused(tmp_path: Path) -> None:
-    with opened(tmp_path, verify_bytes=1 << 30) as (host, digest):
-        host.holdings.apply([space("0" * 64)])
-        host.opener.wake()
-        wait_until(lambda: f"its digest is {digest}" in "".join(host.holdings.missing()), "the damage is reported")
-        assert host.holdings.versions() == []
+    with running_host(tmp_path, verify_bytes=1 << 30) as (host, digest):
+        host.local_spaces.apply([desired_space("0" * 64)])
+        host.loader.wake()
+        wait_until(lambda: f"its digest is {digest}" in "".join(host.local_spaces.unserved_reasons()), "the damage is reported")
+        assert host.local_spaces.versions() == []
 
 
-def test_a_small_version_is_checked_whole_before_it_is_served(tmp_path: Path) -> None:
-    with opened(tmp_path, verify_bytes=1 << 30) as (host, digest):
+def test_small_version_is_fully_verified_before_serving(tmp_path: Path) -> None:
+    with running_host(tmp_path, verify_bytes=1 << 30) as (host, digest):
         flip(host.image / "n0.weights.bin", 8)
-        host.holdings.apply([space(digest)])
-        host.opener.wake()
-        wait_until(lambda: "n0.weights.bin: mebibyte 0" in "".join(host.holdings.missing()), "the damage is reported")
-        assert host.holdings.versions() == []
+        host.local_spaces.apply([desired_space(digest)])
+        host.loader.wake()
+        wait_until(lambda: "n0.weights.bin: mebibyte 0" in "".join(host.local_spaces.unserved_reasons()), "the damage is reported")
+        assert host.local_spaces.versions() == []
 
 
-def test_of_a_large_version_offsets_are_checked_first_and_the_rest_soon(tmp_path: Path) -> None:
-    with opened(tmp_path, verify_bytes=1, interval_s=3600) as (host, digest):
+def test_large_version_verifies_offsets_first_rest_soon(tmp_path: Path) -> None:
+    with running_host(tmp_path, verify_bytes=1, interval_s=3600) as (host, digest):
         flip(host.image / "n0.table.row_of.bin", 8)
-        host.holdings.apply([space(digest)])
-        host.opener.wake()
-        wait_until(lambda: "n0.table.row_of.bin: mebibyte 0" in "".join(host.holdings.missing()), "the damage is reported")
+        host.local_spaces.apply([desired_space(digest)])
+        host.loader.wake()
+        wait_until(lambda: "n0.table.row_of.bin: mebibyte 0" in "".join(host.local_spaces.unserved_reasons()), "the damage is reported")
         flip(host.image / "n0.table.row_of.bin", 8)
         flip(host.image / "n0.weights.bin", 8)
-        wait_until(lambda: host.holdings.versions() == [(1, 3)], "the version is served")
+        wait_until(lambda: host.local_spaces.versions() == [(1, 3)], "the version is served")
         host.scrubber.start()  # the interval does not matter to what was never checked
-        wait_until(lambda: "n0.weights.bin: mebibyte 0" in "".join(host.holdings.missing()), "the damage is reported")
-        assert host.holdings.versions() == []
+        wait_until(lambda: "n0.weights.bin: mebibyte 0" in "".join(host.local_spaces.unserved_reasons()), "the damage is reported")
+        assert host.local_spaces.versions() == []
 
 
-def test_a_version_that_was_checked_as_it_was_opened_is_not_due(tmp_path: Path) -> None:
-    with opened(tmp_path, verify_bytes=1 << 30, interval_s=3600) as (host, digest):
-        host.holdings.apply([space(digest)])
-        host.opener.wake()
-        wait_until(lambda: host.holdings.versions() == [(1, 3)], "the version is served")
+def test_version_verified_on_load_is_not_due_for_scrub(tmp_path: Path) -> None:
+    with running_host(tmp_path, verify_bytes=1 << 30, interval_s=3600) as (host, digest):
+        host.local_spaces.apply([desired_space(digest)])
+        host.loader.wake()
+        wait_until(lambda: host.local_spaces.versions() == [(1, 3)], "the version is served")
         assert host.scrubber.check_next() is False
         assert host.scrubber.bytes_read == 0
 
 
-def test_a_check_ends_where_its_version_is_dropped(tmp_path: Path) -> None:
-    with opened(tmp_path, verify_bytes=0, interval_s=3600) as (host, digest):
-        host.holdings.apply([space(digest)])
-        host.opener.wake()
-        wait_until(lambda: host.holdings.versions() == [(1, 3)], "the version is served")
+def test_scrub_ends_when_its_version_is_dropped(tmp_path: Path) -> None:
+    with running_host(tmp_path, verify_bytes=0, interval_s=3600) as (host, digest):
+        host.local_spaces.apply([desired_space(digest)])
+        host.loader.wake()
+        wait_until(lambda: host.local_spaces.versions() == [(1, 3)], "the version is served")
         host.scrubber._mib_per_s = 1e-6  # it would take years
         check = threading.Thread(target=host.scrubber.check_next)
         check.start()
         wait_until(lambda: host.scrubber.bytes_read > 0, "the scrub reads")
-        host.holdings.apply([replace(space(digest), versions=())])
+        host.local_spaces.apply([replace(desired_space(digest), versions=())])
         host.scrubber.stop()
         check.join(HANG_S)
         assert not check.is_alive()

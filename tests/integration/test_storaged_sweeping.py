@@ -15,376 +15,376 @@ from tests.kit.waiting import HANG_S
 
 from asterism_proto.errors import Conflict, Unavailable
 from asterism_proto.schema import NodeType, Schema
-from storaged.folders import Folders
-from storaged.holdings import Holdings, Wanted, WantedSpace
+from storaged.folders import DataPaths
+from storaged.holdings import LocalSpaces, DesiredVersion, DesiredSpace
 from storaged.quarantine import Quarantine, main
-from storaged.store.graph import NODES, Block, GraphStore
-from storaged.sweeping import Removal, RemovalOrder, Sweeper
+from storaged.store.graph import NODES, Block, BlockStore
+from storaged.sweeping import RemovalKind, RemovalRequest, GarbageCollector
 
-VERSION = Wanted(version=3, job_id=7, digest="d", totals={}, named={}, images={0: "e"})
-SPACE = WantedSpace(
+VERSION = DesiredVersion(version=3, job_id=7, digest="d", totals={}, named_totals={}, images={0: "e"})
+SPACE = DesiredSpace(
     space_id=1, name="shop", schema=Schema(node_types=(NodeType(name="item"),), parts=1), parts=(0,), versions=(VERSION,), kept_jobs=(8,)
 )
 
 
-class Place:
+class Harness:
     """A data folder with leftovers of every sort, and who sweeps it."""
 
     def __init__(self, data: Path, *, interval_s: float = 3600.0, grace_s: float = 100.0, limit_bytes: int = 1 << 40, free_bytes: int = 0) -> None:
-        self.folders = Folders(data)
+        self.paths = DataPaths(data)
         self.now_s = 1_700_000_000.0
         self.wall_s = 1_700_000_000.0
         self.quarantine = Quarantine(
-            self.folders,
+            self.paths,
             grace_s=grace_s,
             limit_bytes=limit_bytes,
             free_bytes=free_bytes,
             now=lambda: self.wall_s,
             monotonic=lambda: self.now_s,
         )
-        self.follows = True
-        self.busy: set[int] = set()
-        self.dead: Callable[[int, Sequence[int]], Sequence[int]] = lambda space_id, loads: []
-        self.holdings = Holdings(self.folders, self.quarantine)
-        self.sweeper = Sweeper(
-            self.holdings,
-            self.folders,
+        self.is_following = True
+        self.busy_jobs: set[int] = set()
+        self.dead_loads: Callable[[int, Sequence[int]], Sequence[int]] = lambda space_id, loads: []
+        self.local_spaces = LocalSpaces(self.paths, self.quarantine)
+        self.collector = GarbageCollector(
+            self.local_spaces,
+            self.paths,
             quarantine=self.quarantine,
-            follows=lambda: self.follows,
-            busy=lambda space_id: self.busy if space_id == 1 else set(),
-            dead_loads=lambda space_id, loads: self.dead(space_id, loads),
+            is_following=lambda: self.is_following,
+            busy_jobs=lambda space_id: self.busy_jobs if space_id == 1 else set(),
+            query_dead_loads=lambda space_id, loads: self.dead_loads(space_id, loads),
             interval_s=interval_s,
-            changed=lambda: None,
+            on_change=lambda: None,
         )
 
-    def make(self, *names: str) -> None:
+    def make_folders(self, *names: str) -> None:
         for name in names:
-            path = self.folders.space(1) / name
+            path = self.paths.space(1) / name
             path.mkdir(parents=True)
             (path / "file.bin").write_bytes(b"1234")
 
-    def order(self, *orders: tuple[Removal, int], space_id: int = 1) -> None:
+    def run_removals(self, *removals: tuple[RemovalKind, int], space_id: int = 1) -> None:
         """Give these orders, (what, job), numbered from 1, and carry them out."""
-        self.sweeper.order(
+        self.collector.set_removals(
             [
-                RemovalOrder(removal_id=number, kind=kind, space_id=space_id, job_id=job_id, reason="test")
-                for number, (kind, job_id) in enumerate(orders, start=1)
+                RemovalRequest(removal_id=number, kind=kind, space_id=space_id, job_id=job_id, reason="test")
+                for number, (kind, job_id) in enumerate(removals, start=1)
             ]
         )
-        self.sweeper.sweep()
+        self.collector.collect()
 
     def quarantined(self) -> list[str]:
         return sorted(entry.origin for entry in self.quarantine.entries())
 
-    def there(self) -> set[str]:
+    def job_folders(self) -> set[str]:
         return {
-            str(path.relative_to(self.folders.space(1))) for kind in ("builds", "checkpoints") for path in self.folders.space(1).glob(f"{kind}/*")
+            str(path.relative_to(self.paths.space(1))) for kind in ("builds", "checkpoints") for path in self.paths.space(1).glob(f"{kind}/*")
         }
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    place = Place(tmp_path)
-    place.make("builds/6", "builds/7", "builds/7/scratch", "builds/8", "builds/9", "builds/5.gone", "builds/odd")
-    place.make("checkpoints/7", "checkpoints/8", "checkpoints/8.making", "checkpoints/9", "checkpoints/9.making")
-    return place
+def harness(tmp_path: Path) -> Harness:
+    harness = Harness(tmp_path)
+    harness.make_folders("builds/6", "builds/7", "builds/7/scratch", "builds/8", "builds/9", "builds/5.gone", "builds/odd")
+    harness.make_folders("checkpoints/7", "checkpoints/8", "checkpoints/8.making", "checkpoints/9", "checkpoints/9.making")
+    return harness
 
 
-def test_what_no_order_names_stays_and_is_reported(place: Place) -> None:
-    place.busy = {9}
-    place.holdings.apply([SPACE])
-    place.sweeper.sweep()
-    left = {"builds/6", "builds/7", "builds/8", "builds/9", "builds/odd", "checkpoints/7", "checkpoints/8", "checkpoints/9", "checkpoints/9.making"}
-    assert place.there() == left, "but for half-made folders without a task, which are this storaged's own"
-    assert not (place.folders.build(1, 7) / "scratch").exists()
-    assert set(place.sweeper.unreferenced) == {"spaces/1/builds/6", "spaces/1/builds/odd"}
-    place.busy = set()
-    place.holdings.apply([replace(SPACE, versions=(), kept_jobs=())])
-    place.sweeper.sweep()
-    assert place.there() == left - {"checkpoints/9.making"}
-    place.holdings.apply([])
-    place.sweeper.sweep()
-    assert place.sweeper.unreferenced == ("spaces/1",)
-    assert place.quarantined() == []
-    place.holdings.close()
+def test_unreferenced_folders_stay_and_are_reported(harness: Harness) -> None:
+    harness.busy_jobs = {9}
+    harness.local_spaces.apply([SPACE])
+    harness.collector.collect()
+    remaining = {"builds/6", "builds/7", "builds/8", "builds/9", "builds/odd", "checkpoints/7", "checkpoints/8", "checkpoints/9", "checkpoints/9.making"}
+    assert harness.job_folders() == remaining, "but for half-made folders without a task, which are this storaged's own"
+    assert not (harness.paths.build(1, 7) / "scratch").exists()
+    assert set(harness.collector.unreferenced) == {"spaces/1/builds/6", "spaces/1/builds/odd"}
+    harness.busy_jobs = set()
+    harness.local_spaces.apply([replace(SPACE, versions=(), kept_jobs=())])
+    harness.collector.collect()
+    assert harness.job_folders() == remaining - {"checkpoints/9.making"}
+    harness.local_spaces.apply([])
+    harness.collector.collect()
+    assert harness.collector.unreferenced == ("spaces/1",)
+    assert harness.quarantined() == []
+    harness.local_spaces.close()
 
 
-def test_an_order_moves_what_it_names_into_quarantine(place: Place) -> None:
-    place.holdings.apply([SPACE])
-    place.order((Removal.BUILD, 6), (Removal.LEFTOVERS, 9), (Removal.BUILD, 4))
-    assert place.sweeper.removed() == [1, 2, 3], "one that names nothing here is done too"
-    assert place.quarantined() == ["spaces/1/builds/6", "spaces/1/checkpoints/9", "spaces/1/checkpoints/9.making"]
-    assert "builds/9" in place.there()
-    place.sweeper.order([])
-    assert place.sweeper.removed() == [], "it is not said for longer than metad asks"
-    place.holdings.close()
+def test_removal_moves_named_folders_into_quarantine(harness: Harness) -> None:
+    harness.local_spaces.apply([SPACE])
+    harness.run_removals((RemovalKind.BUILD, 6), (RemovalKind.LEFTOVERS, 9), (RemovalKind.BUILD, 4))
+    assert harness.collector.removed_ids() == [1, 2, 3], "one that names nothing here is done too"
+    assert harness.quarantined() == ["spaces/1/builds/6", "spaces/1/checkpoints/9", "spaces/1/checkpoints/9.making"]
+    assert "builds/9" in harness.job_folders()
+    harness.collector.set_removals([])
+    assert harness.collector.removed_ids() == [], "it is not said for longer than metad asks"
+    harness.local_spaces.close()
 
 
-def test_an_order_waits_while_something_needs_what_it_names(place: Place) -> None:
-    place.busy = {9}
-    place.holdings.apply([SPACE])
-    before = place.there() - {"builds/5.gone", "checkpoints/8.making"}
-    contradictions = ((Removal.BUILD, 7), (Removal.BUILD, 8), (Removal.LEFTOVERS, 8), (Removal.BUILD, 9), (Removal.LEFTOVERS, 9), (Removal.SPACE, 0))
-    place.order(*contradictions)
-    assert (place.there(), place.sweeper.removed()) == (before, [])
-    place.busy = set()
-    place.holdings.apply([])
-    place.order(*contradictions)
-    assert place.sweeper.removed() == [1, 2, 3, 4, 5, 6]
-    assert not place.folders.space(1).exists()
+def test_removal_waits_while_its_folder_is_needed(harness: Harness) -> None:
+    harness.busy_jobs = {9}
+    harness.local_spaces.apply([SPACE])
+    before = harness.job_folders() - {"builds/5.gone", "checkpoints/8.making"}
+    contradictions = ((RemovalKind.BUILD, 7), (RemovalKind.BUILD, 8), (RemovalKind.LEFTOVERS, 8), (RemovalKind.BUILD, 9), (RemovalKind.LEFTOVERS, 9), (RemovalKind.SPACE, 0))
+    harness.run_removals(*contradictions)
+    assert (harness.job_folders(), harness.collector.removed_ids()) == (before, [])
+    harness.busy_jobs = set()
+    harness.local_spaces.apply([])
+    harness.run_removals(*contradictions)
+    assert harness.collector.removed_ids() == [1, 2, 3, 4, 5, 6]
+    assert not harness.paths.space(1).exists()
 
 
-def test_a_dropped_space_goes_whole_and_comes_back_when_wanted(place: Place) -> None:
-    place.holdings.apply([SPACE])
-    place.holdings.store(1).write([block(4)])
-    place.holdings.apply([])
-    place.busy = {9}
-    place.order((Removal.SPACE, 0))
-    assert place.folders.space(1).exists(), "its child is not reaped yet"
-    place.busy = set()
-    place.sweeper.sweep()
-    assert not place.folders.space(1).exists()
-    assert place.quarantined() == ["spaces/1"]
-    place.holdings.apply([SPACE])
-    assert place.quarantined() == []
-    assert place.holdings.store(1).loads() == [4]
-    place.holdings.close()
+def test_dropped_space_is_quarantined_and_restorable(harness: Harness) -> None:
+    harness.local_spaces.apply([SPACE])
+    harness.local_spaces.store(1).write([block(4)])
+    harness.local_spaces.apply([])
+    harness.busy_jobs = {9}
+    harness.run_removals((RemovalKind.SPACE, 0))
+    assert harness.paths.space(1).exists(), "its child is not reaped yet"
+    harness.busy_jobs = set()
+    harness.collector.collect()
+    assert not harness.paths.space(1).exists()
+    assert harness.quarantined() == ["spaces/1"]
+    harness.local_spaces.apply([SPACE])
+    assert harness.quarantined() == []
+    assert harness.local_spaces.store(1).loads() == [4]
+    harness.local_spaces.close()
 
 
-def test_an_unfinished_export_goes_by_order_and_a_sealed_one_stays(place: Place) -> None:
-    place.holdings.apply([SPACE])
+def test_removal_takes_unfinished_exports_only(harness: Harness) -> None:
+    harness.local_spaces.apply([SPACE])
     for name in ("shop-v3-job9", "shop-v3-job10", "other-v1-job2", "notes"):
-        (place.folders.exports / name).mkdir(parents=True)
-        (place.folders.exports / name / "part-0.parquet.making").write_bytes(b"1")
-    (place.folders.exports / "other-v1-job2" / "manifest-s1.json").write_bytes(b"{}")
-    place.order((Removal.LEFTOVERS, 9), (Removal.LEFTOVERS, 2))
-    assert {path.name for path in place.folders.exports.iterdir()} == {"shop-v3-job10", "other-v1-job2", "notes"}
-    place.holdings.close()
+        (harness.paths.exports / name).mkdir(parents=True)
+        (harness.paths.exports / name / "part-0.parquet.making").write_bytes(b"1")
+    (harness.paths.exports / "other-v1-job2" / "manifest-s1.json").write_bytes(b"{}")
+    harness.run_removals((RemovalKind.LEFTOVERS, 9), (RemovalKind.LEFTOVERS, 2))
+    assert {path.name for path in harness.paths.exports.iterdir()} == {"shop-v3-job10", "other-v1-job2", "notes"}
+    harness.local_spaces.close()
 
 
-def test_nothing_goes_before_metad_was_heard_or_while_it_is_not_followed(place: Place) -> None:
-    before = place.there()
-    place.follows = False
-    place.sweeper.start()
-    place.sweeper.nudge()
-    place.holdings.apply([SPACE])
-    place.sweeper.order([RemovalOrder(removal_id=1, kind=Removal.BUILD, space_id=1, job_id=6)])
-    place.sweeper.wake()
-    place.sweeper.stop()
-    assert place.there() == before
-    place.holdings.close()
+def test_nothing_is_removed_without_following_metad(harness: Harness) -> None:
+    before = harness.job_folders()
+    harness.is_following = False
+    harness.collector.start()
+    harness.collector.recheck()
+    harness.local_spaces.apply([SPACE])
+    harness.collector.set_removals([RemovalRequest(removal_id=1, kind=RemovalKind.BUILD, space_id=1, job_id=6)])
+    harness.collector.wake()
+    harness.collector.stop()
+    assert harness.job_folders() == before
+    harness.local_spaces.close()
 
 
-def test_what_another_process_reads_stays_until_it_has_read(place: Place) -> None:
-    place.holdings.apply([SPACE])
-    lock = os.open(place.folders.build(1, 6), os.O_RDONLY)
+def test_locked_build_stays_until_its_reader_closes(harness: Harness) -> None:
+    harness.local_spaces.apply([SPACE])
+    lock = os.open(harness.paths.build(1, 6), os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_SH)
-    place.order((Removal.BUILD, 6), (Removal.BUILD, 9))
-    assert "builds/6" in place.there()
-    assert "builds/9" not in place.there()
-    assert place.sweeper.removed() == [2]
+    harness.run_removals((RemovalKind.BUILD, 6), (RemovalKind.BUILD, 9))
+    assert "builds/6" in harness.job_folders()
+    assert "builds/9" not in harness.job_folders()
+    assert harness.collector.removed_ids() == [2]
     os.close(lock)
-    place.sweeper.sweep()
-    assert "builds/6" not in place.there()
-    place.holdings.close()
+    harness.collector.collect()
+    assert "builds/6" not in harness.job_folders()
+    harness.local_spaces.close()
 
 
-def test_arrays_that_are_mapped_keep_their_content_when_their_files_go(place: Place) -> None:
-    place.holdings.apply([SPACE])
-    mapped = np.memmap(place.folders.build(1, 6) / "file.bin", np.uint8, "r")
-    place.order((Removal.BUILD, 6))
-    place.now_s += 1000
-    assert len(place.quarantine.purge()) == 1
-    assert list(place.folders.quarantine.iterdir()) == []
+def test_mapped_arrays_outlive_their_deleted_files(harness: Harness) -> None:
+    harness.local_spaces.apply([SPACE])
+    mapped = np.memmap(harness.paths.build(1, 6) / "file.bin", np.uint8, "r")
+    harness.run_removals((RemovalKind.BUILD, 6))
+    harness.now_s += 1000
+    assert len(harness.quarantine.purge()) == 1
+    assert list(harness.paths.quarantine.iterdir()) == []
     assert bytes(mapped) == b"1234"
-    place.holdings.close()
+    harness.local_spaces.close()
 
 
-def test_quarantine_ends_by_time_and_before_by_size_oldest_first(tmp_path: Path) -> None:
-    place = Place(tmp_path, limit_bytes=10 << 10)
-    place.holdings.apply([SPACE])
+def test_quarantine_expires_by_age_and_by_size_oldest_first(tmp_path: Path) -> None:
+    harness = Harness(tmp_path, limit_bytes=10 << 10)
+    harness.local_spaces.apply([SPACE])
     for job in (20, 21, 22):
-        place.make(f"builds/{job}")
-        (place.folders.build(1, job) / "file.bin").write_bytes(b"1" * 4096)
-        place.quarantine.take(place.folders.build(1, job), "test")
-        place.now_s += 10
-    assert [entry.origin for entry in place.quarantine.purge()] == ["spaces/1/builds/20"]
-    place.quarantine.close()
-    again = Place(tmp_path)
-    assert again.quarantined() == ["spaces/1/builds/21", "spaces/1/builds/22"], "a restart knows them"
-    again.now_s += 81  # 30 s have passed before
-    assert [entry.origin for entry in again.quarantine.purge()] == ["spaces/1/builds/21"]
-    short = Place(tmp_path, free_bytes=1 << 62)
-    assert [entry.origin for entry in short.quarantine.purge()] == ["spaces/1/builds/22"], "the disk is short of room"
-    place.make("builds/23")
-    short.quarantine.take(place.folders.build(1, 23), "test")
-    assert short.quarantined() == []
-    short.quarantine.purge()
-    assert list((place.folders.space(1) / "builds").iterdir()) == [], "it goes at once"
-    place.holdings.close()
+        harness.make_folders(f"builds/{job}")
+        (harness.paths.build(1, job) / "file.bin").write_bytes(b"1" * 4096)
+        harness.quarantine.add(harness.paths.build(1, job), "test")
+        harness.now_s += 10
+    assert [entry.origin for entry in harness.quarantine.purge()] == ["spaces/1/builds/20"]
+    harness.quarantine.close()
+    restarted = Harness(tmp_path)
+    assert restarted.quarantined() == ["spaces/1/builds/21", "spaces/1/builds/22"], "a restart knows them"
+    restarted.now_s += 81  # 30 s have passed before
+    assert [entry.origin for entry in restarted.quarantine.purge()] == ["spaces/1/builds/21"]
+    low_on_disk = Harness(tmp_path, free_bytes=1 << 62)
+    assert [entry.origin for entry in low_on_disk.quarantine.purge()] == ["spaces/1/builds/22"], "the disk is short of room"
+    harness.make_folders("builds/23")
+    low_on_disk.quarantine.add(harness.paths.build(1, 23), "test")
+    assert low_on_disk.quarantined() == []
+    low_on_disk.quarantine.purge()
+    assert list((harness.paths.space(1) / "builds").iterdir()) == [], "it goes at once"
+    harness.local_spaces.close()
 
 
-def test_no_wall_clock_ends_the_grace_of_quarantine(tmp_path: Path) -> None:
+def test_wall_clock_changes_do_not_end_quarantine(tmp_path: Path) -> None:
     day_s = 86_400.0
-    place = Place(tmp_path, grace_s=day_s)
-    place.holdings.apply([SPACE])
-    place.wall_s = 0.0  # a clock that was not set yet
-    place.make("builds/20")
-    place.quarantine.take(place.folders.build(1, 20), "test")
+    harness = Harness(tmp_path, grace_s=day_s)
+    harness.local_spaces.apply([SPACE])
+    harness.wall_s = 0.0  # a clock that was not set yet
+    harness.make_folders("builds/20")
+    harness.quarantine.add(harness.paths.build(1, 20), "test")
     for wall_s in (1_700_000_000.0, 1_700_000_000.0 + 10 * day_s, 0.0):
-        place.wall_s = wall_s
-        assert place.quarantine.purge() == []
-        place.now_s += day_s / 8
-        place.quarantine.close()
-        place = Place(tmp_path, grace_s=day_s)  # it starts again
-        place.wall_s = wall_s
-        assert place.quarantine.purge() == []
-    place.now_s += day_s / 2
-    assert place.quarantine.purge() == []
-    place.now_s += day_s / 8 + 1
-    assert [entry.origin for entry in place.quarantine.purge()] == ["spaces/1/builds/20"], "a day that storageds have run"
+        harness.wall_s = wall_s
+        assert harness.quarantine.purge() == []
+        harness.now_s += day_s / 8
+        harness.quarantine.close()
+        harness = Harness(tmp_path, grace_s=day_s)  # it starts again
+        harness.wall_s = wall_s
+        assert harness.quarantine.purge() == []
+    harness.now_s += day_s / 2
+    assert harness.quarantine.purge() == []
+    harness.now_s += day_s / 8 + 1
+    assert [entry.origin for entry in harness.quarantine.purge()] == ["spaces/1/builds/20"], "a day that storageds have run"
 
 
 @pytest.mark.parametrize("content", ["", "1000000000 1", "x", None])
-def test_a_damaged_running_time_ends_no_grace(tmp_path: Path, content: str | None) -> None:
-    place = Place(tmp_path)
-    place.now_s += 50
-    place.make("builds/20")
-    place.quarantine.take(place.folders.build(1, 20), "test")
-    place.quarantine.purge()
+def test_damaged_running_time_does_not_end_quarantine(tmp_path: Path, content: str | None) -> None:
+    harness = Harness(tmp_path)
+    harness.now_s += 50
+    harness.make_folders("builds/20")
+    harness.quarantine.add(harness.paths.build(1, 20), "test")
+    harness.quarantine.purge()
     if content is None:
-        place.folders.running.unlink()
+        harness.paths.running_time.unlink()
     else:
-        place.folders.running.write_text(content)
-    again = Place(tmp_path)
-    assert again.quarantine.purge() == []
-    again.now_s += 101
-    assert len(again.quarantine.purge()) == 1
+        harness.paths.running_time.write_text(content)
+    restarted = Harness(tmp_path)
+    assert restarted.quarantine.purge() == []
+    restarted.now_s += 101
+    assert len(restarted.quarantine.purge()) == 1
 
 
-def test_an_entry_cut_off_by_a_crash_is_cleared(place: Place) -> None:
-    place.holdings.apply([SPACE])
-    place.make("builds/20")
-    place.quarantine.take(place.folders.build(1, 20), "test")
-    (name,) = [entry.name for entry in place.quarantine.entries()]
-    (place.folders.quarantine / name / "data").rename(place.folders.quarantine / name / "gone")
-    again = Place(place.folders.data)
-    assert again.quarantined() == []
-    again.quarantine.purge()
-    assert list(place.folders.quarantine.iterdir()) == []
-    place.holdings.close()
+def test_an_entry_cut_off_by_a_crash_is_cleared(harness: Harness) -> None:
+    harness.local_spaces.apply([SPACE])
+    harness.make_folders("builds/20")
+    harness.quarantine.add(harness.paths.build(1, 20), "test")
+    (name,) = [entry.name for entry in harness.quarantine.entries()]
+    (harness.paths.quarantine / name / "data").rename(harness.paths.quarantine / name / "gone")
+    restarted = Harness(harness.paths.data)
+    assert restarted.quarantined() == []
+    restarted.quarantine.purge()
+    assert list(harness.paths.quarantine.iterdir()) == []
+    harness.local_spaces.close()
 
 
-def test_an_entry_is_listed_and_restored_by_hand(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    place.make("builds/20")
-    place.quarantine.take(place.folders.build(1, 20), "test")
-    (name,) = [entry.name for entry in place.quarantine.entries()]
-    data = ["--data", str(place.folders.data)]
+def test_an_entry_is_listed_and_restored_by_hand(harness: Harness, capsys: pytest.CaptureFixture[str]) -> None:
+    harness.make_folders("builds/20")
+    harness.quarantine.add(harness.paths.build(1, 20), "test")
+    (name,) = [entry.name for entry in harness.quarantine.entries()]
+    data = ["--data", str(harness.paths.data)]
     assert main([*data, "list"]) == 0
     assert f'"name": "{name}"' in capsys.readouterr().out
     assert main([*data, "restore", "other"]) == 2
     assert main([*data, "restore", name]) == 0
-    assert "builds/20" in place.there()
+    assert "builds/20" in harness.job_folders()
     assert main([*data, "restore", name]) == 2
-    said = capsys.readouterr().err
-    assert f"expected an entry of {place.folders.quarantine}" in said
-    assert f"--data {place.folders.data} list" in said
+    stderr = capsys.readouterr().err
+    assert f"expected an entry of {harness.paths.quarantine}" in stderr
+    assert f"--data {harness.paths.data} list" in stderr
 
 
-def test_given_up_loads_are_copied_before_they_are_deleted(place: Place) -> None:
-    place.holdings.apply([SPACE])
-    store = place.holdings.store(1)
+def test_abandoned_loads_are_copied_before_deletion(harness: Harness) -> None:
+    harness.local_spaces.apply([SPACE])
+    store = harness.local_spaces.store(1)
     for load_id in (4, 5):
         store.write([block(load_id)])
-    place.sweeper.order([RemovalOrder(removal_id=1, kind=Removal.LOADS, space_id=1, loads=(5, 9), reason="test")])
-    place.sweeper.sweep()
+    harness.collector.set_removals([RemovalRequest(removal_id=1, kind=RemovalKind.LOADS, space_id=1, loads=(5, 9), reason="test")])
+    harness.collector.collect()
     assert store.loads() == [4]
-    (entry,) = place.quarantine.entries()
+    (entry,) = harness.quarantine.entries()
     assert entry.origin == "spaces/1/graph"
-    copy = GraphStore.open(place.folders.quarantine / entry.name / "data", SPACE.schema, read_only=True)
+    copy = BlockStore.open(harness.paths.quarantine / entry.name / "data", SPACE.schema, read_only=True)
     assert copy.loads() == [4, 5]
     copy.close()
-    place.holdings.close()
+    harness.local_spaces.close()
 
 
-def test_a_space_that_can_not_be_opened_is_left_alone(place: Place) -> None:
-    place.folders.graph(1).write_bytes(b"not a database")
-    before = place.there()
-    place.holdings.apply([SPACE])
-    assert "can not be opened" in place.holdings.missing()[0]
-    place.order((Removal.SPACE, 0))
-    assert place.there() == before
-    assert place.sweeper.unreferenced == ()
+def test_unreadable_space_is_left_alone(harness: Harness) -> None:
+    harness.paths.graph(1).write_bytes(b"not a database")
+    before = harness.job_folders()
+    harness.local_spaces.apply([SPACE])
+    assert "can not be opened" in harness.local_spaces.unserved_reasons()[0]
+    harness.run_removals((RemovalKind.SPACE, 0))
+    assert harness.job_folders() == before
+    assert harness.collector.unreferenced == ()
 
 
 def block(load_id: int) -> Block:
     return Block(load_id=load_id, chunk=0, kind=NODES, type_id=0, part=0, arrays={"ids": np.arange(5)})
 
 
-def test_an_abandoned_load_is_dropped_said_and_written_to_no_more(place: Place) -> None:
-    place.holdings.apply([SPACE])
-    store = place.holdings.store(1)
+def test_abandoned_load_is_dropped_reported_and_closed(harness: Harness) -> None:
+    harness.local_spaces.apply([SPACE])
+    store = harness.local_spaces.store(1)
     for load_id in (4, 5, 6):
         store.write([block(load_id)])
     assert store.loads() == [4, 5, 6]
-    assert place.holdings.dropped_loads() == []
-    place.holdings.apply([replace(SPACE, abandoned_loads=(5, 77))])
-    place.sweeper.drop_loads()
-    assert place.holdings.dropped_loads() == [5, 77]
+    assert harness.local_spaces.dropped_loads() == []
+    harness.local_spaces.apply([replace(SPACE, abandoned_loads=(5, 77))])
+    harness.collector.drop_loads()
+    assert harness.local_spaces.dropped_loads() == [5, 77]
     assert store.loads() == [4, 6]
     with pytest.raises(Conflict, match="load 5 was given up"):
         store.write([block(4), block(5)])
-    place.holdings.apply([replace(SPACE, abandoned_loads=(77,))])
-    assert place.holdings.dropped_loads() == [77], "what metad does not ask about is not said"
-    place.holdings.close()
+    harness.local_spaces.apply([replace(SPACE, abandoned_loads=(77,))])
+    assert harness.local_spaces.dropped_loads() == [77], "what metad does not ask about is not said"
+    harness.local_spaces.close()
 
 
-def test_a_load_is_said_to_be_gone_only_once_every_space_was_looked_into(place: Place) -> None:
+def test_load_is_reported_dropped_after_all_spaces_checked(harness: Harness) -> None:
     other = replace(SPACE, space_id=2, name="other", versions=(), abandoned_loads=(5,))
-    place.folders.graph(2).parent.mkdir(parents=True)
-    place.folders.graph(2).write_bytes(b"not a database")
-    place.holdings.apply([replace(SPACE, abandoned_loads=(5,)), other])
-    place.sweeper.drop_loads()
-    assert place.holdings.dropped_loads() == []
-    place.holdings.close()
+    harness.paths.graph(2).parent.mkdir(parents=True)
+    harness.paths.graph(2).write_bytes(b"not a database")
+    harness.local_spaces.apply([replace(SPACE, abandoned_loads=(5,)), other])
+    harness.collector.drop_loads()
+    assert harness.local_spaces.dropped_loads() == []
+    harness.local_spaces.close()
 
 
-def test_loads_that_metad_calls_dead_are_found_among_all_that_have_blocks(place: Place) -> None:
-    asked = []
+def test_loads_that_metad_reports_dead_are_deleted(harness: Harness) -> None:
+    queries = []
 
-    def dead(space_id: int, loads: Sequence[int]) -> Sequence[int]:
-        asked.append((space_id, list(loads)))
+    def dead_loads(space_id: int, loads: Sequence[int]) -> Sequence[int]:
+        queries.append((space_id, list(loads)))
         return [6]
 
-    place.dead = dead
-    place.holdings.apply([SPACE])
-    store = place.holdings.store(1)
+    harness.dead_loads = dead_loads
+    harness.local_spaces.apply([SPACE])
+    store = harness.local_spaces.store(1)
     for load_id in (4, 6):
         store.write([block(load_id)])
-    place.sweeper.find_dead_loads()
-    assert asked == [(1, [4, 6])]
+    harness.collector.find_dead_loads()
+    assert queries == [(1, [4, 6])]
     assert store.loads() == [4]
-    place.holdings.close()
+    harness.local_spaces.close()
 
 
-def test_a_metad_that_does_not_answer_is_asked_again(tmp_path: Path) -> None:
-    place = Place(tmp_path, interval_s=0.05)
-    answers = iter([Unavailable("no metad"), []])
+def test_dead_load_query_is_retried(tmp_path: Path) -> None:
+    harness = Harness(tmp_path, interval_s=0.05)
+    replies = iter([Unavailable("no metad"), []])
 
-    def dead(space_id: int, loads: Sequence[int]) -> Sequence[int]:
-        answer = next(answers, [6])
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+    def dead_loads(space_id: int, loads: Sequence[int]) -> Sequence[int]:
+        reply = next(replies, [6])
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
 
-    place.dead = dead
-    place.holdings.apply([SPACE])
-    place.holdings.store(1).write([block(6)])
-    place.sweeper.start()
-    place.sweeper.wake()
-    end = time.monotonic() + HANG_S
-    while place.holdings.store(1).loads():
-        assert time.monotonic() < end
+    harness.dead_loads = dead_loads
+    harness.local_spaces.apply([SPACE])
+    harness.local_spaces.store(1).write([block(6)])
+    harness.collector.start()
+    harness.collector.wake()
+    deadline = time.monotonic() + HANG_S
+    while harness.local_spaces.store(1).loads():
+        assert time.monotonic() < deadline
         time.sleep(0.01)
-    place.sweeper.stop()
-    place.holdings.close()
+    harness.collector.stop()
+    harness.local_spaces.close()

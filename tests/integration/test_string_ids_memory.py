@@ -14,7 +14,7 @@ MIB = 1 << 20
 NAMES, BYTES, CHUNK = 720_000, 250, 20_000
 LIMIT_MIB = 768
 """Of the whole process, page cache included: a process that holds all names twice, as Python's texts or as arrays, has no room in it."""
-MORE_MIB = 40
+MAX_EXTRA_MIB = 40
 """Anonymous memory beyond what it took to load, build and look for two fifths as many, which fill all buffers: the other names are 103."""
 
 PROGRAM = """
@@ -69,10 +69,10 @@ def test_many_names_take_no_more_memory_than_few(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "graph"), str(NAMES), str(BYTES), str(CHUNK)]
     try:
         with memory_group(LIMIT_MIB * MIB) as prefix:
-            done = subprocess.run([*prefix, *command], capture_output=True, text=True, timeout=HANG_S, check=False)
+            process = subprocess.run([*prefix, *command], capture_output=True, text=True, timeout=HANG_S, check=False)
     except OSError:  # this machine lets no group be made: what the process itself takes is measured either way
-        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
-    assert done.returncode == 0, f"{done.returncode}: {done.stderr[-3000:]}"
-    few, many = json.loads(done.stdout)
-    assert many - few < MORE_MIB, (few, many)
-    assert NAMES * 3 // 5 * BYTES > 1.7 * MORE_MIB * MIB
+        process = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert process.returncode == 0, f"{process.returncode}: {process.stderr[-3000:]}"
+    few, many = json.loads(process.stdout)
+    assert many - few < MAX_EXTRA_MIB, (few, many)
+    assert NAMES * 3 // 5 * BYTES > 1.7 * MAX_EXTRA_MIB * MIB

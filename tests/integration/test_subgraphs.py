@@ -24,7 +24,7 @@ WRITES, CITES, BY = "person:writes:paper", "paper:cites:paper", "paper:by:person
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(cases.built_in(tmp_path_factory.mktemp("subgraphs"))) as opened:
+    with asterism.open(cases.copy_built_graph(tmp_path_factory.mktemp("subgraphs"))) as opened:
         yield opened
 
 
@@ -41,51 +41,51 @@ def edges_of(sub: Subgraph, name: str) -> list[tuple[int, int, int]]:
     return list(zip(rows.tolist(), cols.tolist(), sub.edge_ids[name].tolist(), strict=True))
 
 
-def check(graph: Graph, sub: Subgraph, fanouts: dict[str, list[int]], *, direction: str, replace: bool, expand: str, weighted: bool) -> None:
+def assert_matches_definition(graph: Graph, sub: Subgraph, fanouts: dict[str, list[int]], *, direction: str, replace: bool, expand: str, weighted: bool) -> None:
     """Hold a subgraph against the definition: who is expanded when, how many edges each gives, in which order nodes are met."""
-    known = cases.edges()
-    met: dict[str, list[tuple[int, int]]] = {name: [] for name in sub.nodes}
+    edges = cases.edges()
+    visited: dict[str, list[tuple[int, int]]] = {name: [] for name in sub.nodes}
     nodes = {
         name: [(int(b), int(i)) for b, i in zip(sub.batch[name] if sub.batch else np.zeros(len(ids)), ids, strict=True)]
         for name, ids in sub.nodes.items()
     }
-    at = dict.fromkeys(fanouts, 0)
+    offsets = dict.fromkeys(fanouts, 0)
     for name in nodes:
-        met[name] = nodes[name][: sub.num_sampled_nodes[name][0]]
-    fresh = {name: list(found) for name, found in met.items()}
+        visited[name] = nodes[name][: sub.num_sampled_nodes[name][0]]
+    frontier = {name: list(entries) for name, entries in visited.items()}
     for hop in range(len(next(iter(fanouts.values())))):
-        before = {name: list(found) for name, found in met.items()}
+        before = {name: list(entries) for name, entries in visited.items()}
         for etype, counts in fanouts.items():
             src, relation, dst = etype.split(":")
-            near, far = (src, dst) if direction == "out" else (dst, src)
-            near_ids, far_ids = (sub.row, sub.col) if direction == "out" else (sub.col, sub.row)
-            real_src, real_dst, real_weight = known[relation]
-            mine = slice(at[etype], at[etype] + sub.num_sampled_edges[etype][hop])
-            at[etype] = mine.stop
+            from_type, to_type = (src, dst) if direction == "out" else (dst, src)
+            from_index, to_index = (sub.row, sub.col) if direction == "out" else (sub.col, sub.row)
+            real_src, real_dst, real_weight = edges[relation]
+            hop_slice = slice(offsets[etype], offsets[etype] + sub.num_sampled_edges[etype][hop])
+            offsets[etype] = hop_slice.stop
             expected: list[tuple[int, int]] = []
             assert sub.edge_ids is not None
-            eids = sub.edge_ids[etype][mine]
+            eids = sub.edge_ids[etype][hop_slice]
             if len(eids):
                 ends = (real_src, real_dst) if direction == "out" else (real_dst, real_src)
-                assert np.array_equal(ends[0][eids], sub.nodes[near][near_ids[etype][mine]])
-                assert np.array_equal(ends[1][eids], sub.nodes[far][far_ids[etype][mine]])
-            drawn = [nodes[near][i] for i in near_ids[etype][mine].tolist()]
-            for tree, node in before[near] if expand == "every" else fresh[near]:
+                assert np.array_equal(ends[0][eids], sub.nodes[from_type][from_index[etype][hop_slice]])
+                assert np.array_equal(ends[1][eids], sub.nodes[to_type][to_index[etype][hop_slice]])
+            observed = [nodes[from_type][i] for i in from_index[etype][hop_slice].tolist()]
+            for tree, node in before[from_type] if expand == "every" else frontier[from_type]:
                 ends = real_src if direction == "out" else real_dst
                 slots = np.flatnonzero((ends == node) & ((real_weight > 0) | (not weighted) | (counts[hop] == -1)))
                 n = len(slots) if counts[hop] == -1 else min(counts[hop], len(slots)) if not replace else counts[hop] * bool(len(slots))
                 expected += [(tree, node)] * n
-                own = eids[[i for i, one in enumerate(drawn) if one == (tree, node)]]
-                assert set(own.tolist()) <= set(slots.tolist())
-                assert replace or len(set(own.tolist())) == len(own) == n
-            assert drawn == expected
-            for i in far_ids[etype][mine].tolist():
-                if nodes[far][i] not in met[far]:
-                    met[far].append(nodes[far][i])
-        fresh = {name: met[name][len(before[name]) :] for name in met}
-        for name, found in fresh.items():
-            assert sub.num_sampled_nodes[name][hop + 1] == len(found)
-    assert met == nodes
+                node_eids = eids[[i for i, one in enumerate(observed) if one == (tree, node)]]
+                assert set(node_eids.tolist()) <= set(slots.tolist())
+                assert replace or len(set(node_eids.tolist())) == len(node_eids) == n
+            assert observed == expected
+            for i in to_index[etype][hop_slice].tolist():
+                if nodes[to_type][i] not in visited[to_type]:
+                    visited[to_type].append(nodes[to_type][i])
+        frontier = {name: visited[name][len(before[name]) :] for name in visited}
+        for name, entries in frontier.items():
+            assert sub.num_sampled_nodes[name][hop + 1] == len(entries)
+    assert visited == nodes
 
 
 @pytest.mark.parametrize("direction", ["out", "in"])
@@ -99,26 +99,26 @@ def test_a_subgraph_is_what_its_definition_says(graph: Graph, direction: str, re
         sub = graph.sample_subgraph(
             papers, fanouts, ntype="paper", weighted=weighted, replace=replace, direction=direction, disjoint=disjoint, expand=expand, seed=5
         )
-        check(graph, sub, fanouts, direction=direction, replace=replace, expand=expand, weighted=weighted)
+        assert_matches_definition(graph, sub, fanouts, direction=direction, replace=replace, expand=expand, weighted=weighted)
         assert sub.seeds.tolist() == ([0, 1, 2, 3, 4, -1] if disjoint else [0, 1, 0, 2, 3, -1])
         assert sub.nodes["paper"][sub.seeds[:5]].tolist() == papers[:5].tolist()
 
 
-def test_the_draws_of_a_node_do_not_depend_on_the_rest_of_the_batch(graph: Graph) -> None:
+def test_samples_of_a_node_do_not_depend_on_its_batch(graph: Graph) -> None:
     alone = graph.sample_subgraph([7], [4, 3], "cites", seed=9)
-    beside = graph.sample_subgraph([50, 7, 20], [4, 3], "cites", seed=9)
-    assert set(edges_of(alone, CITES)) <= set(edges_of(beside, CITES))
+    batched = graph.sample_subgraph([50, 7, 20], [4, 3], "cites", seed=9)
+    assert set(edges_of(alone, CITES)) <= set(edges_of(batched, CITES))
     trees = graph.sample_subgraph([50, 7, 20], [4, 3], "cites", disjoint=True, seed=9)
     assert trees.batch is not None
-    again = graph.sample_subgraph([11, 7], [4, 3], "cites", disjoint=True, seed=9)
-    assert again.batch is not None
-    second = [one.batch["paper"][one.row[CITES]] == 1 for one in (trees, again)]
-    assert [e for e, own in zip(edges_of(trees, CITES), second[0], strict=True) if own] == [
-        e for e, own in zip(edges_of(again, CITES), second[1], strict=True) if own
+    other_trees = graph.sample_subgraph([11, 7], [4, 3], "cites", disjoint=True, seed=9)
+    assert other_trees.batch is not None
+    second = [one.batch["paper"][one.row[CITES]] == 1 for one in (trees, other_trees)]
+    assert [e for e, is_own in zip(edges_of(trees, CITES), second[0], strict=True) if is_own] == [
+        e for e, is_own in zip(edges_of(other_trees, CITES), second[1], strict=True) if is_own
     ]
 
 
-def test_two_edge_types_and_two_hops_draw_from_streams_of_their_own(client: asterism.Client) -> None:
+def test_edge_types_sample_from_independent_streams(client: asterism.Client) -> None:
     client.create_space("twins", {"nodes": {"n": {}}, "edges": {"n:a:n": {}, "n:b:n": {}}})
     graph = client.graph("twins")
     graph.upsert_nodes(np.arange(2000), "n")
@@ -132,7 +132,7 @@ def test_two_edge_types_and_two_hops_draw_from_streams_of_their_own(client: aste
     assert stats.binomtest(int((picks[0] == picks[1]).sum()), 1000, 0.5).pvalue > ALPHA
 
 
-def test_disjoint_trees_draw_by_weight_without_replacement_each_by_itself(client: asterism.Client) -> None:
+def test_disjoint_trees_are_independent_weighted_samples(client: asterism.Client) -> None:
     client.create_space("star", {"parts": 2, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
     graph = client.graph("star")
     graph.upsert_nodes(np.arange(5), "n")
@@ -152,8 +152,8 @@ def test_disjoint_trees_draw_by_weight_without_replacement_each_by_itself(client
     assert stats.chisquare(table.ravel(), np.outer(p, p).ravel() * (n - 1)).pvalue > ALPHA
 
 
-def test_what_can_not_be_grown_is_refused_with_its_value(graph: Graph) -> None:
-    for call, error, said in (
+def test_invalid_arguments_are_refused_with_their_value(graph: Graph) -> None:
+    for call, error, message in (
         (lambda: graph.sample_subgraph([1], [], "cites"), asterism.InvalidRequest, r"fanouts \[\]"),
         (lambda: graph.sample_subgraph([1], [-2], "cites"), asterism.InvalidRequest, r"fanouts\[0\] -2"),
         (lambda: graph.sample_subgraph([1], {"cites": [1], "by": [1, 2]}), asterism.InvalidRequest, "as many for every edge type"),
@@ -162,12 +162,12 @@ def test_what_can_not_be_grown_is_refused_with_its_value(graph: Graph) -> None:
         (lambda: graph.sample_subgraph([1], [2], "eats"), asterism.NotFound, "'eats'"),
         (lambda: graph.sample_subgraph([1], [2]), asterism.InvalidRequest, "say ntype"),
     ):
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=message):
             call()  # type: ignore[no-untyped-call]
     assert graph.sample_subgraph([], [2], "cites").nodes["paper"].size == 0
 
 
-def test_in_a_space_of_global_ids_the_service_knows_the_types_of_seeds(client: asterism.Client) -> None:
+def test_global_ids_need_no_node_types_for_seeds(client: asterism.Client) -> None:
     client.create_space("global", {"ids": "global", "parts": 3, "nodes": {"a": {}, "b": {}}, "edges": {"a:to:b": {}, "b:to:a": {}}})
     graph = client.graph("global")
     graph.upsert_nodes([0, 2, 4], "a")
@@ -184,26 +184,26 @@ def test_in_a_space_of_global_ids_the_service_knows_the_types_of_seeds(client: a
 
 
 @pytest.mark.parametrize(("storageds", "rounds"), [(1, 1), (3, 3)])
-def test_hops_are_rounds_of_calls_unless_one_storaged_has_all_parts_and_the_bytes_are_the_same(graph: Graph, storageds: int, rounds: int) -> None:
+def test_hop_rounds_collapse_on_a_single_storaged(graph: Graph, storageds: int, rounds: int) -> None:
     fanouts = {CITES: [3, 2, 2], BY: [2, 0, 1], WRITES: [1, 2, 2]}
-    asked: dict[str, Any] = {"ntype": "paper", "weights": True, "seed": 5}
+    arguments: dict[str, Any] = {"ntype": "paper", "weights": True, "seed": 5}
     with cases_cluster(storageds) as cluster:
-        far = cluster.client().graph("cases")
-        far.sample_subgraph([3], fanouts, **asked)  # by now the version is open everywhere
+        remote_graph = cluster.client().graph("cases")
+        remote_graph.sample_subgraph([3], fanouts, **arguments)  # by now the version is open everywhere
 
-        def counted() -> dict[str, float]:
+        def read_counters() -> dict[str, float]:
             with urllib.request.urlopen(f"http://{cluster['graphd-0'].http_address}/metrics", timeout=HANG_S) as reply:
                 lines = reply.read().decode().splitlines()
-            own = [line for line in lines if line.startswith(("asterism_rounds_total", "asterism_bytes_total"))]
-            return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in own}
+            counters = [line for line in lines if line.startswith(("asterism_rounds_total", "asterism_bytes_total"))]
+            return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in counters}
 
         for disjoint in (False, True):
-            before = counted()
-            mine = far.sample_subgraph([3, 40, 3, 7, 88, -1], fanouts, disjoint=disjoint, **asked)
-            after = counted()
-            more = {name: after[name] - before.get(name, 0.0) for name in after if after[name] != before.get(name)}
-            assert sum(value for name, value in more.items() if "rounds" in name) == rounds
-            carried = [value for name, value in more.items() if "bytes" in name and "FindStream" not in name]
-            assert len(carried) == 2
-            assert min(carried) > 100
-            assert cases.digest(mine) == cases.digest(graph.sample_subgraph([3, 40, 3, 7, 88, -1], fanouts, disjoint=disjoint, **asked))
+            before = read_counters()
+            sample = remote_graph.sample_subgraph([3, 40, 3, 7, 88, -1], fanouts, disjoint=disjoint, **arguments)
+            after = read_counters()
+            increases = {name: after[name] - before.get(name, 0.0) for name in after if after[name] != before.get(name)}
+            assert sum(value for name, value in increases.items() if "rounds" in name) == rounds
+            traffic = [value for name, value in increases.items() if "bytes" in name and "FindStream" not in name]
+            assert len(traffic) == 2
+            assert min(traffic) > 100
+            assert cases.digest(sample) == cases.digest(graph.sample_subgraph([3, 40, 3, 7, 88, -1], fanouts, disjoint=disjoint, **arguments))

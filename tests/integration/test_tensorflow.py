@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.kit import pyg_env
-from tests.kit.pyg_env import TENSORFLOW, Outcomes
+from tests.kit.pyg_env import TENSORFLOW_SCRIPTS, Outcomes
 
 # The tests of a module are run together, by the first of them that is asked for.
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(1800)]
@@ -14,17 +14,17 @@ MODULES = ("batches.py", "operators.py", "euler_operators.py")
 
 
 @pytest.fixture(scope="module")
-def ended(tf_python: Path, shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
-    more = [TENSORFLOW / name for name in MODULES[1:]]
-    return pyg_env.outcomes(tf_python, MODULES[0], *map(str, more), home=tmp_path_factory.mktemp("tensorflow"), scripts=TENSORFLOW)
+def outcomes(tf_python: Path, shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    more = [TENSORFLOW_SCRIPTS / name for name in MODULES[1:]]
+    return pyg_env.run_tests(tf_python, MODULES[0], *map(str, more), home=tmp_path_factory.mktemp("tensorflow"), scripts=TENSORFLOW_SCRIPTS)
 
 
-@pytest.mark.parametrize("name", [name for module in MODULES for name in pyg_env.names(module, TENSORFLOW)])
-def test_tensorflow(ended: Outcomes, name: str) -> None:
-    ended.require(name)
+@pytest.mark.parametrize("name", [name for module in MODULES for name in pyg_env.list_tests(module, TENSORFLOW_SCRIPTS)])
+def test_tensorflow(outcomes: Outcomes, name: str) -> None:
+    outcomes.require(name)
 
 
-def test_a_trainer_with_tensorflow_imports_the_client_of_this_checkout(root: Path, tf_python: Path, tmp_path: Path) -> None:
+def test_tensorflow_trainer_imports_client_of_this_checkout(root: Path, tf_python: Path, tmp_path: Path) -> None:
     program = "import asterism, sys; heavy = 'tensorflow' in sys.modules; import tensorflow as tf; print(asterism.__file__, tf.__version__, heavy)"
     home, tf, heavy = pyg_env.run(tf_python, "-c", program, home=tmp_path).split()[-3:]
     assert Path(home) == root / "client/asterism/__init__.py"

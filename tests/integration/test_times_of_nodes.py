@@ -48,32 +48,32 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("direction", ["out", "in"])
 @pytest.mark.parametrize("etype", ["buys", "sees"])
-def test_neighbors_have_come_and_so_have_edges(graph: Graph, etype: str, direction: str, strict: bool) -> None:
-    near, far, came = (SRC, DST, LISTED) if direction == "out" else (DST, SRC, JOINED)
-    there = np.maximum(came[far], WHEN) if etype == "buys" else came[far]
-    nodes = np.arange(near.max() + 1)
+def test_neighbors_and_edges_exist_by_the_given_time(graph: Graph, etype: str, direction: str, strict: bool) -> None:
+    sources, targets, node_times = (SRC, DST, LISTED) if direction == "out" else (DST, SRC, JOINED)
+    exists_from = np.maximum(node_times[targets], WHEN) if etype == "buys" else node_times[targets]
+    nodes = np.arange(sources.max() + 1)
     times = nodes % 14 - 2
-    asked: dict[str, Any] = {"times": times, "strict": strict, "direction": direction, "edge_times": True, "edge_ids": True, "replace": False}
-    for how in ({"weighted": False}, {"strategy": "last"}, {"weighted": etype == "buys", "n": 3}):
-        found = graph.sample_neighbors(nodes, etype, **{"n": 60} | asked | how)
-        assert found.edge_ids is not None
-        assert found.times is not None
+    arguments: dict[str, Any] = {"times": times, "strict": strict, "direction": direction, "edge_times": True, "edge_ids": True, "replace": False}
+    for options in ({"weighted": False}, {"strategy": "last"}, {"weighted": etype == "buys", "n": 3}):
+        sample = graph.sample_neighbors(nodes, etype, **{"n": 60} | arguments | options)
+        assert sample.edge_ids is not None
+        assert sample.times is not None
         for node, time in zip(nodes.tolist(), times.tolist(), strict=True):
-            seen = np.flatnonzero((near == node) & ((there < time) if strict else (there <= time)))
-            edges = found.edge_ids[node][found.mask[node]]
-            assert set(edges) <= set(seen)
-            assert len(edges) == min(len(seen), found.nodes.shape[1])
-            assert found.times[node][found.mask[node]].tolist() == there[edges].tolist()
-            if "strategy" in how:
-                assert there[edges].tolist() == sorted(there[seen])[::-1]
+            eligible = np.flatnonzero((sources == node) & ((exists_from < time) if strict else (exists_from <= time)))
+            edges = sample.edge_ids[node][sample.mask[node]]
+            assert set(edges) <= set(eligible)
+            assert len(edges) == min(len(eligible), sample.nodes.shape[1])
+            assert sample.times[node][sample.mask[node]].tolist() == exists_from[edges].tolist()
+            if "strategy" in options:
+                assert exists_from[edges].tolist() == sorted(exists_from[eligible])[::-1]
 
 
-def test_every_tree_and_path_has_only_what_had_come(graph: Graph) -> None:
+def test_trees_and_paths_exclude_later_nodes(graph: Graph) -> None:
     times = np.arange(USERS) % 14 - 2
     trees = graph.sample_subgraph(np.arange(USERS), [-1, -1], ["buys", "by"], ntype="user", times=times, disjoint=True)
     assert trees.batch is not None
-    of = trees.batch["item"]
-    assert (LISTED[trees.nodes["item"]] <= times[of]).all()
+    tree_index = trees.batch["item"]
+    assert (LISTED[trees.nodes["item"]] <= times[tree_index]).all()
     assert len(trees.nodes["item"]) == sum(
         len(set(DST[(node == SRC) & (np.maximum(LISTED[DST], WHEN) <= time)].tolist())) for node, time in enumerate(times.tolist())
     )
@@ -81,7 +81,7 @@ def test_every_tree_and_path_has_only_what_had_come(graph: Graph) -> None:
     assert paths.hops[1].nodes.size == 6 * ITEMS
 
 
-def test_what_was_written_last_counts_after_the_next_build(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_last_written_time_applies_after_next_build(tmp_path_factory: pytest.TempPathFactory) -> None:
     with asterism.open(tmp_path_factory.mktemp("changed")) as client:
         client.create_space("s", SCHEMA)
         graph = client.graph("s")
@@ -91,25 +91,25 @@ def test_what_was_written_last_counts_after_the_next_build(tmp_path_factory: pyt
         graph.upsert_edges([5], [9], "by")  # makes user 9, who has no time
         graph.build(timeout_s=HANG_S)
 
-        def seen(time: int, node: int = 1, etype: str = "sees", direction: str = "out") -> list[int]:
-            found = graph.sample_neighbors([node], etype, 9, times=[time], replace=False, weighted=False, direction=direction)
-            return sorted(found.nodes[found.mask].tolist())
+        def visible_nodes(time: int, node: int = 1, etype: str = "sees", direction: str = "out") -> list[int]:
+            sample = graph.sample_neighbors([node], etype, 9, times=[time], replace=False, weighted=False, direction=direction)
+            return sorted(sample.nodes[sample.mask].tolist())
 
-        assert [seen(time) for time in (4, 5, 6, 7)] == [[], [5], [5, 6], [5, 6, 7]]
-        assert (seen(0, 5, "by"), seen(-1, 5, "by")) == ([9], [])
-        assert (seen(3, 6, direction="in"), seen(4, 6, direction="in")) == ([], [1])
+        assert [visible_nodes(time) for time in (4, 5, 6, 7)] == [[], [5], [5, 6], [5, 6, 7]]
+        assert (visible_nodes(0, 5, "by"), visible_nodes(-1, 5, "by")) == ([9], [])
+        assert (visible_nodes(3, 6, direction="in"), visible_nodes(4, 6, direction="in")) == ([], [1])
         graph.upsert_nodes([6], "item", features={"listed": [2]})
         graph.upsert_nodes([5], "item", features={"name": ["five"]})  # its time stays
         graph.delete_nodes([7], "item")
         graph.build(timeout_s=HANG_S)
-        assert [seen(time) for time in (1, 2, 4, 5, 9)] == [[], [6], [6], [5, 6], [5, 6]]
+        assert [visible_nodes(time) for time in (1, 2, 4, 5, 9)] == [[], [6], [6], [5, 6], [5, 6]]
         graph.upsert_nodes([7], "item")  # comes back without a time
         graph.upsert_edges([1], [7], "sees")
         graph.build(timeout_s=HANG_S)
-        assert seen(0) == [7]
+        assert visible_nodes(0) == [7]
 
 
-def test_what_makes_no_sense_is_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_invalid_node_times_are_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
     with asterism.open(tmp_path_factory.mktemp("kinds")) as client:
         kinds = {"user": {"features": {"joined": "float32"}, "time": "joined"}, "item": {}}
         client.create_space("s", {"nodes": kinds, "edges": {"user:sees:item": {}, "item:by:user": {}}})

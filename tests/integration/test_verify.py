@@ -24,10 +24,10 @@ from standalone.app import Standalone
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(2, 1) as made:
-        cases.load(made.client(), "cases")
-        made.client().create_space("bare", {"nodes": {"n": {}}})
-        yield made
+    with LocalCluster(2, 1) as running:
+        cases.load(running.client(), "cases")
+        running.client().create_space("bare", {"nodes": {"n": {}}})
+        yield running
 
 
 def post(address: str, body: dict[str, Any]) -> tuple[int, Any]:
@@ -35,54 +35,54 @@ def post(address: str, body: dict[str, Any]) -> tuple[int, Any]:
     try:
         with urllib.request.urlopen(request, timeout=HANG_S) as reply:
             return reply.status, json.load(reply)
-    except urllib.error.HTTPError as refused:
-        return refused.code, json.load(refused)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_right_graph_passes_whatever_the_seed(cluster: LocalCluster, seed: int) -> None:
+def test_correct_graph_passes_for_any_seed(cluster: LocalCluster, seed: int) -> None:
     report = cluster.client().verify("cases", draws=40_000, seed=seed)
     assert report.passed, report.failures
     rows = cases.PEOPLE + cases.PAPERS + cases.WRITES + 2 * cases.CITES
     assert report.scanned == rows + cases.PEOPLE + cases.PAPERS + cases.WRITES + cases.CITES  # once more by the weights of their tables
 
 
-def test_every_kind_of_draw_is_looked_at(cluster: LocalCluster) -> None:
+def test_every_kind_of_sampling_is_verified(cluster: LocalCluster) -> None:
     report = cluster.client().verify("cases", draws=5000, seed=1)
     subjects = {(finding.subject, finding.test) for finding in report.findings}
-    of_types = [f"nodes {name}" for name in ("person", "paper")]
-    of_types += [f"edges {name}" for name in ("person:writes:paper", "paper:cites:paper", "paper:by:person")]
-    for how in ("by weight", "uniformly"):
-        assert {(f"{what} {how}", test) for what in of_types for test in ("parts", "rows", "weights", "order")} <= subjects
-        assert {(f"{what} of all types {how}", "shares") for what in ("nodes", "edges")} <= subjects
+    type_subjects = [f"nodes {name}" for name in ("person", "paper")]
+    type_subjects += [f"edges {name}" for name in ("person:writes:paper", "paper:cites:paper", "paper:by:person")]
+    for mode in ("by weight", "uniformly"):
+        assert {(f"{subject} {mode}", test) for subject in type_subjects for test in ("parts", "rows", "weights", "order")} <= subjects
+        assert {(f"{subject} of all types {mode}", "shares") for subject in ("nodes", "edges")} <= subjects
         neighbors = ["along person:writes:paper", "along paper:cites:paper", "along paper:by:person", "along paper:cites:paper and paper:by:person"]
         neighbors += ["against person:writes:paper", "against person:writes:paper and paper:cites:paper"]
-        assert {(f"neighbors {what} {how}", "neighbors") for what in neighbors} <= subjects
-    assert {(f"{what} of all types by weight", "singles") for what in ("nodes", "edges")} <= subjects
+        assert {(f"neighbors {subject} {mode}", "neighbors") for subject in neighbors} <= subjects
+    assert {(f"{subject} of all types by weight", "singles") for subject in ("nodes", "edges")} <= subjects
     assert len(report.checks) == (5 + 4) * (3 * cases.PARTS + 1)
     fewer, more = (
-        [f.detectable for f in made.findings if f.detectable is not None and f.test == "parts"]
-        for made in (report, cluster.client().verify("cases", draws=20_000, seed=1))
+        [f.detectable for f in verification.findings if f.detectable is not None and f.test == "parts"]
+        for verification in (report, cluster.client().verify("cases", draws=20_000, seed=1))
     )
     assert max(more) == pytest.approx(max(fewer) / 2, rel=0.1)  # four times the draws
 
 
-def test_every_table_of_further_weights_is_looked_at_and_those_that_are_named_alone(cluster: LocalCluster) -> None:
+def test_weight_tables_are_verified_all_or_as_named(cluster: LocalCluster) -> None:
     client = cluster.client()
     report = client.verify("cases", draws=20_000, seed=1)
     assert report.passed, report.failures
     subjects = {(finding.subject, finding.test) for finding in report.findings}
-    of_types = ["nodes person by 'aged'", "nodes paper by 'aged'", "edges person:writes:paper by 'recent'", "edges paper:cites:paper by 'recent'"]
-    assert {(what, test) for what in of_types for test in ("parts", "rows", "weights", "order")} <= subjects
-    together = {("nodes of all types by 'aged'", "shares"), ("edges of all types by 'recent'", "singles")}
-    near = ["along person:writes:paper", "against paper:cites:paper", "against person:writes:paper and paper:cites:paper"]
-    assert together | {(f"neighbors {what} by 'recent'", "neighbors") for what in near} <= subjects
+    type_subjects = ["nodes person by 'aged'", "nodes paper by 'aged'", "edges person:writes:paper by 'recent'", "edges paper:cites:paper by 'recent'"]
+    assert {(what, test) for what in type_subjects for test in ("parts", "rows", "weights", "order")} <= subjects
+    union_subjects = {("nodes of all types by 'aged'", "shares"), ("edges of all types by 'recent'", "singles")}
+    neighbor_subjects = ["along person:writes:paper", "against paper:cites:paper", "against person:writes:paper and paper:cites:paper"]
+    assert union_subjects | {(f"neighbors {what} by 'recent'", "neighbors") for what in neighbor_subjects} <= subjects
     assert not any("by:person" in subject for subject, _ in subjects if "'recent'" in subject)
-    some = client.verify("cases", weights="recent", draws=20_000, seed=1)
-    assert {f.subject for f in some.findings} == {subject for subject, _ in subjects if "'recent'" in subject}
-    assert (some.passed, some.scanned) == (True, cases.WRITES + cases.CITES), some.failures
-    own = client.verify("cases", weights=["weight"], draws=5000, seed=1)
-    assert not any("'" in f.subject for f in own.findings)
+    selected = client.verify("cases", weights="recent", draws=20_000, seed=1)
+    assert {f.subject for f in selected.findings} == {subject for subject, _ in subjects if "'recent'" in subject}
+    assert (selected.passed, selected.scanned) == (True, cases.WRITES + cases.CITES), selected.failures
+    own_weights = client.verify("cases", weights=["weight"], draws=5000, seed=1)
+    assert not any("'" in f.subject for f in own_weights.findings)
     with pytest.raises(asterism.NotFound, match=r"'old'.*'aged', 'recent'"):
         client.verify("cases", weights=["aged", "old"], draws=5000)
 
@@ -90,31 +90,31 @@ def test_every_table_of_further_weights_is_looked_at_and_those_that_are_named_al
 def test_a_run_is_repeated_by_its_seed(cluster: LocalCluster) -> None:
     client = cluster.client()
     first = client.verify("cases", draws=2000)
-    again = client.verify("cases", draws=2000, seed=first.seed, version=first.version)
-    assert again.findings == first.findings
+    repeated = client.verify("cases", draws=2000, seed=first.seed, version=first.version)
+    assert repeated.findings == first.findings
     assert client.verify("cases", draws=2000, seed=first.seed ^ 1).findings != first.findings
 
 
-def test_the_command_says_what_it_found_and_how_it_ended(cluster: LocalCluster) -> None:
+def test_command_reports_findings_and_exit_code(cluster: LocalCluster) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "asterism.cli", "--address", cluster.addresses, "verify", *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
 
-    told = run("cases", "--draws", "20000", "--seed", "3", "--alpha", "1e-6", "--json")
-    assert told.returncode == ExitCode.DONE, told.stderr
-    document = json.loads(told.stdout)
+    json_output = run("cases", "--draws", "20000", "--seed", "3", "--alpha", "1e-6", "--json")
+    assert json_output.returncode == ExitCode.DONE, json_output.stderr
+    document = json.loads(json_output.stdout)
     assert (document["passed"], document["failures"], document["report"]["alpha"]) == (True, [], 1e-6)
-    page = run("cases", "--draws", "5000", "--seed", "3")
-    assert (page.returncode, "draws follow their weights" in " ".join(page.stdout.split())) == (ExitCode.DONE, True)
+    text_output = run("cases", "--draws", "5000", "--seed", "3")
+    assert (text_output.returncode, "draws follow their weights" in " ".join(text_output.stdout.split())) == (ExitCode.DONE, True)
     # With an alpha of nearly 1 somebody is always the most suspicious.
-    wrong = run("cases", "--draws", "2000", "--seed", "8", "--alpha", "0.999999", "--json")
-    assert wrong.returncode == ExitCode.FAILED
-    assert json.loads(wrong.stdout)["failures"]
-    some = run("cases", "--draws", "5000", "--seed", "3", "--weight", "aged", "--weight", "weight", "--json")
-    assert some.returncode == ExitCode.DONE, some.stderr
-    said = {finding["subject"] for finding in json.loads(some.stdout)["report"]["findings"]}
-    assert {"nodes person by 'aged'", "nodes person by weight", "edges paper:by:person uniformly"} <= said
-    assert not any("'recent'" in subject for subject in said)
+    failing = run("cases", "--draws", "2000", "--seed", "8", "--alpha", "0.999999", "--json")
+    assert failing.returncode == ExitCode.FAILED
+    assert json.loads(failing.stdout)["failures"]
+    selected = run("cases", "--draws", "5000", "--seed", "3", "--weight", "aged", "--weight", "weight", "--json")
+    assert selected.returncode == ExitCode.DONE, selected.stderr
+    subjects = {finding["subject"] for finding in json.loads(selected.stdout)["report"]["findings"]}
+    assert {"nodes person by 'aged'", "nodes person by weight", "edges paper:by:person uniformly"} <= subjects
+    assert not any("'recent'" in subject for subject in subjects)
     for arguments, code in (
         (("nope",), ExitCode.NOT_FOUND),
         (("cases", "--weight", "old"), ExitCode.NOT_FOUND),
@@ -122,24 +122,24 @@ def test_the_command_says_what_it_found_and_how_it_ended(cluster: LocalCluster) 
         (("cases", "--at", "99"), ExitCode.NOT_FOUND),
     ):
         assert run(*arguments).returncode == code
-    assert run("cases", "--draws", "50000000", "--within", "0.5").returncode == ExitCode.TIME_OUT
+    assert run("cases", "--draws", "50000000", "--within", "0.5").returncode == ExitCode.TIMEOUT
 
 
-def test_graphd_verifies_itself_over_http_one_test_at_a_time(cluster: LocalCluster) -> None:
+def test_graphd_runs_one_verification_at_a_time_over_http(cluster: LocalCluster) -> None:
     address = cluster["graphd-0"].http_address
     status, verdict = post(address, {"space": "cases", "draws": 20_000, "seed": 4})
     assert (status, verdict["passed"], verdict["failures"]) == (200, True, [])
-    _, some = post(address, {"space": "cases", "draws": 5000, "seed": 4, "weights": ["aged"]})
-    assert {finding["subject"].partition("by ")[2] for finding in some["report"]["findings"]} == {"'aged'"}
+    _, selected = post(address, {"space": "cases", "draws": 5000, "seed": 4, "weights": ["aged"]})
+    assert {finding["subject"].partition("by ")[2] for finding in selected["report"]["findings"]} == {"'aged'"}
     by_client = cluster.client().verify("cases", draws=20_000, seed=4)
     assert [f["p"] for f in verdict["report"]["findings"]] == [f.p for f in by_client.findings]
-    answers: list[tuple[int, Any]] = []
-    together = [threading.Thread(target=lambda: answers.append(post(address, {"space": "cases", "draws": 200_000}))) for _ in range(3)]
-    for thread in together:
+    replies: list[tuple[int, Any]] = []
+    threads = [threading.Thread(target=lambda: replies.append(post(address, {"space": "cases", "draws": 200_000}))) for _ in range(3)]
+    for thread in threads:
         thread.start()
-    for thread in together:
+    for thread in threads:
         thread.join()
-    statuses = [status for status, _ in answers]
+    statuses = [status for status, _ in replies]
     assert statuses.count(200) >= 1
     assert set(statuses) <= {200, 429}
     assert 429 in statuses
@@ -159,14 +159,14 @@ def test_graphd_verifies_itself_over_http_one_test_at_a_time(cluster: LocalClust
     assert {"200", "404", "409", "422", "429", "503", "504"} <= set(route["responses"])
 
 
-def test_a_served_folder_verifies_itself_too_and_an_embedded_one_where_it_is_read(tmp_path: Path) -> None:
+def test_served_folder_and_reader_verify_alike(tmp_path: Path) -> None:
     service = Standalone(tmp_path / "served")
     service.start()
     try:
-        doors = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
-        with asterism.connect(doors.address) as client:
+        endpoints = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
+        with asterism.connect(endpoints.address) as client:
             cases.load(client, "cases")
-        status, verdict = post(doors.http_address, {"space": "cases", "draws": 5000, "seed": 8})
+        status, verdict = post(endpoints.http_address, {"space": "cases", "draws": 5000, "seed": 8})
         assert (status, verdict["passed"]) == (200, True), verdict
         with asterism.open(tmp_path / "served", mode="r") as reader:
             report = reader.verify("cases", draws=5000, seed=8)

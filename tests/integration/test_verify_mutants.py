@@ -38,23 +38,23 @@ REFUSED = ("float32 sums of rows",)
 """Those that a build does not even survive, its audit switched off."""
 
 
-def planted(folder: Path, *names: str) -> LocalCluster:
+def faulty_cluster(folder: Path, *names: str) -> LocalCluster:
     """One storaged and one graphd with these faults; one, for with more graphd notices stale totals by itself."""
     root = Path(__file__).parents[2]
-    known = os.environ.get("PYTHONPATH", "")  # noqa: TID251 - what this process was told, and a folder more
-    path = os.pathsep.join([str(root / "tests" / "kit" / "planted"), str(root), *filter(None, [known])])
+    inherited = os.environ.get("PYTHONPATH", "")  # noqa: TID251 - what this process was told, and a folder more
+    path = os.pathsep.join([str(root / "tests" / "kit" / "planted"), str(root), *filter(None, [inherited])])
     environment = {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path, "ASTERISM_PLANTED": "|".join(names)}
     return LocalCluster(1, 1, folder=folder, environment=environment)
 
 
 def fill(client: asterism.Client, *, tables: Mapping[str, str] | None = None) -> None:
     """A graph of skewed parts, skewed weights, and some that are 0; of two of its types with further weights."""
-    more = {"weighted": True, "tables": tables or {}}
+    with_tables = {"weighted": True, "tables": tables or {}}
     schema = {
         "parts": 3,
         "direction": "both",
-        "nodes": {"n": more, "m": {}, "thin": {"weighted": True}},
-        "edges": {"n:w:m": more, "n:u:m": {"weighted": True}},
+        "nodes": {"n": with_tables, "m": {}, "thin": {"weighted": True}},
+        "edges": {"n:w:m": with_tables, "n:u:m": {"weighted": True}},
     }
     client.create_space("planted", schema)
     graph, rng = client.graph("planted"), np.random.default_rng(4)
@@ -73,8 +73,8 @@ def fill(client: asterism.Client, *, tables: Mapping[str, str] | None = None) ->
 
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
-def test_a_fault_that_changes_a_share_is_found(name: str, tmp_path: Path) -> None:
-    with planted(tmp_path, UNAUDITED.name, name) as cluster:
+def test_fault_that_changes_probabilities_is_found(name: str, tmp_path: Path) -> None:
+    with faulty_cluster(tmp_path, UNAUDITED.name, name) as cluster:
         client = cluster.client()
         fill(client)
         report = client.verify("planted", draws=DRAWS, seed=0)
@@ -83,23 +83,23 @@ def test_a_fault_that_changes_a_share_is_found(name: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("mutant", NAMED, ids=lambda mutant: mutant.name)
-def test_a_fault_of_further_weights_alone_is_found_and_laid_to_them(mutant: Mutant, tmp_path: Path) -> None:
-    with planted(tmp_path, mutant.name) as cluster:
+def test_fault_of_further_weights_is_found_and_attributed(mutant: Mutant, tmp_path: Path) -> None:
+    with faulty_cluster(tmp_path, mutant.name) as cluster:
         client = cluster.client()
         fill(client, tables=TABLES)
-        own = client.verify("planted", weights="weight", draws=DRAWS, seed=0)
+        own_weights = client.verify("planted", weights="weight", draws=DRAWS, seed=0)
         report = client.verify("planted", draws=DRAWS, seed=0)
-    assert own.passed, own.failures
+    assert own_weights.passed, own_weights.failures
     assert not report.passed
-    wrong = {finding.subject for finding in report.findings if not finding.passed}
-    assert all(subject.endswith("by 'turned'") for subject in wrong)
-    assert any(subject.startswith(mutant.name.split()[0]) for subject in wrong)
+    failing_subjects = {finding.subject for finding in report.findings if not finding.passed}
+    assert all(subject.endswith("by 'turned'") for subject in failing_subjects)
+    assert any(subject.startswith(mutant.name.split()[0]) for subject in failing_subjects)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_fault_that_no_build_survives_publishes_nothing(name: str, tmp_path: Path) -> None:
-    with planted(tmp_path, UNAUDITED.name, name) as cluster:
+    with faulty_cluster(tmp_path, UNAUDITED.name, name) as cluster:
         client = cluster.client()
         with pytest.raises(asterism.NotReady, match="short of"):
             fill(client)
@@ -107,8 +107,8 @@ def test_a_fault_that_no_build_survives_publishes_nothing(name: str, tmp_path: P
 
 
 @pytest.mark.slow
-def test_the_sampler_itself_is_accepted_in_the_same_surroundings(tmp_path: Path) -> None:
-    with planted(tmp_path, UNAUDITED.name) as cluster:
+def test_unmodified_sampler_is_accepted(tmp_path: Path) -> None:
+    with faulty_cluster(tmp_path, UNAUDITED.name) as cluster:
         client = cluster.client()
         fill(client)
         for seed in range(3):
@@ -116,8 +116,8 @@ def test_the_sampler_itself_is_accepted_in_the_same_surroundings(tmp_path: Path)
             assert report.passed, report.failures
 
 
-def test_every_mutant_of_draws_is_planted_here_or_is_said_not_to_change_a_share() -> None:
-    unseen = {
+def test_every_sampling_mutant_is_covered_or_undetectable() -> None:
+    undetectable = {
         "reservoir off by one",  # without replacement
         "Floyd off by one",
         "zero weight picked, in whole rows",
@@ -139,5 +139,5 @@ def test_every_mutant_of_draws_is_planted_here_or_is_said_not_to_change_a_share(
         "the rest alike after too many rejections",  # without replacement
         "a union's types race by the same words",
     }
-    assert {*QUICK, *SLOW, *REFUSED, *unseen} == {mutant.name for mutant in MUTANTS}
-    assert not {*QUICK, *SLOW, *REFUSED} & unseen
+    assert {*QUICK, *SLOW, *REFUSED, *undetectable} == {mutant.name for mutant in MUTANTS}
+    assert not {*QUICK, *SLOW, *REFUSED} & undetectable

@@ -17,7 +17,7 @@ ALPHA = 1e-4
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(cases.built_in(tmp_path_factory.mktemp("walks"))) as opened:
+    with asterism.open(cases.copy_built_graph(tmp_path_factory.mktemp("walks"))) as opened:
         yield opened
 
 
@@ -64,24 +64,24 @@ def test_every_path_has_the_probability_of_its_steps(ring: Graph) -> None:
         assert stats.chisquare(counts, shares * n).pvalue > ALPHA
 
 
-def test_walks_from_one_node_do_not_follow_each_other(ring: Graph) -> None:
+def test_walks_from_one_node_are_independent(ring: Graph) -> None:
     steps = ring.random_walk(np.zeros(40_000, np.int64), ["to"], 1, seed=12).nodes[:, 1]
     pairs = np.bincount((steps[:-1] - 1) * 2 + (steps[1:] - 1), minlength=4)
     p = np.array([0.25, 0.75])
     assert stats.chisquare(pairs, np.outer(p, p).ravel() * pairs.sum()).pvalue > ALPHA
 
 
-def test_a_restart_leads_back_with_its_probability_and_from_a_dead_end_too(ring: Graph) -> None:
+def test_restart_probability_applies_at_dead_ends_too(ring: Graph) -> None:
     n = 40_000
     walks = ring.random_walk(np.full(n, 2), ["to"], 2, restart=0.25, edge_ids=True, seed=13)
-    back = walks.types == -1
-    assert (walks.nodes[:, 1:][back & (walks.nodes[:, 1:] >= 0)] == 2).all()
-    assert stats.binomtest(int(np.count_nonzero(back[:, 0])), n, 0.25).pvalue > ALPHA
+    restarted = walks.types == -1
+    assert (walks.nodes[:, 1:][restarted & (walks.nodes[:, 1:] >= 0)] == 2).all()
+    assert stats.binomtest(int(np.count_nonzero(restarted[:, 0])), n, 0.25).pvalue > ALPHA
     stuck = walks.nodes[:, 1] == 3
     assert stats.binomtest(int(np.count_nonzero(walks.nodes[stuck, 2] == 2)), int(stuck.sum()), 0.25).pvalue > ALPHA
     assert set(walks.nodes[stuck, 2].tolist()) == {2, -1}
     assert walks.edge_ids is not None
-    assert (walks.edge_ids[back] == -1).all()
+    assert (walks.edge_ids[restarted] == -1).all()
     always = ring.random_walk([0, 1, 3], ["to"], 5, restart=1.0, seed=1)
     assert always.nodes.tolist() == [[0] * 6, [1] * 6, [3] * 6]
 
@@ -89,18 +89,18 @@ def test_a_restart_leads_back_with_its_probability_and_from_a_dead_end_too(ring:
 def node2vec(edges: dict[int, dict[int, float]], path: tuple[int, ...], p: float, q: float) -> float:
     """The probability of a path, by node2vec's definition."""
     share = 1.0
-    for at in range(len(path) - 1):
-        here, to = path[at], path[at + 1]
-        bias = {x: w for x, w in edges[here].items() if w > 0}
-        if at:
-            came = path[at - 1]
-            bias = {x: w * (1 / p if x == came else 1.0 if x in edges[came] else 1 / q) for x, w in bias.items()}
-        share *= bias[to] / sum(bias.values())
+    for step in range(len(path) - 1):
+        current, target = path[step], path[step + 1]
+        bias = {x: w for x, w in edges[current].items() if w > 0}
+        if step:
+            previous = path[step - 1]
+            bias = {x: w * (1 / p if x == previous else 1.0 if x in edges[previous] else 1 / q) for x, w in bias.items()}
+        share *= bias[target] / sum(bias.values())
     return share
 
 
 @pytest.fixture(scope="module")
-def knit(client: asterism.Client) -> tuple[Graph, dict[int, dict[int, float]]]:
+def two_way_graph(client: asterism.Client) -> tuple[Graph, dict[int, dict[int, float]]]:
     """Six nodes, joined both ways by unequal weights."""
     client.create_space("knit", {"parts": 4, "placement": "mix64", "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
     graph = client.graph("knit")
@@ -116,44 +116,44 @@ def knit(client: asterism.Client) -> tuple[Graph, dict[int, dict[int, float]]]:
 
 @pytest.mark.parametrize(("p", "q"), [(0.25, 4.0), (4.0, 0.25), (1.0, 0.1), (10.0, 1.0), (0.5, 2.0)])
 @pytest.mark.parametrize("weighted", [True, False])
-def test_walks_with_p_and_q_have_node2vecs_law(knit: tuple[Graph, dict[int, dict[int, float]]], p: float, q: float, weighted: bool) -> None:
-    graph, edges = knit
+def test_walks_with_p_and_q_follow_node2vec(two_way_graph: tuple[Graph, dict[int, dict[int, float]]], p: float, q: float, weighted: bool) -> None:
+    graph, edges = two_way_graph
     if not weighted:
-        edges = {a: dict.fromkeys(near, 1.0) for a, near in edges.items()}
+        edges = {a: dict.fromkeys(neighbors, 1.0) for a, neighbors in edges.items()}
     n = 40_000
     walks = graph.random_walk(np.full(n, 2), ["to"], 3, p=p, q=q, weighted=weighted, seed=21)
     paths, counts = np.unique(walks.nodes, axis=0, return_counts=True)
-    found = dict(zip(map(tuple, paths.tolist()), counts.tolist(), strict=True))
-    every = [(2, a, b, c) for a in edges[2] for b in edges[a] for c in edges[b]]
-    shares = np.array([node2vec(edges, path, p, q) for path in every])
+    observed_counts = dict(zip(map(tuple, paths.tolist()), counts.tolist(), strict=True))
+    all_paths = [(2, a, b, c) for a in edges[2] for b in edges[a] for c in edges[b]]
+    shares = np.array([node2vec(edges, path, p, q) for path in all_paths])
     assert abs(shares.sum() - 1) < 1e-12
-    assert set(found) <= set(every)
+    assert set(observed_counts) <= set(all_paths)
     rare = shares * n < 5
-    observed = np.array([found.get(path, 0) for path in every])
+    observed = np.array([observed_counts.get(path, 0) for path in all_paths])
     observed, expected = np.append(observed[~rare], observed[rare].sum()), np.append(shares[~rare], shares[rare].sum()) * n
     if expected[-1] < 5:
         observed, expected = np.append(observed[:-2], observed[-2:].sum()), np.append(expected[:-2], expected[-2:].sum())
     assert stats.chisquare(observed, expected).pvalue > ALPHA
 
 
-def test_a_start_and_a_restart_know_no_p_and_q_and_a_dead_end_stays_one(ring: Graph) -> None:
+def test_p_and_q_do_not_apply_after_start_or_restart(ring: Graph) -> None:
     n = 20_000
     first = ring.random_walk(np.zeros(n, np.int64), ["to"], 1, p=100.0, q=0.01, seed=5).nodes[:, 1]
     assert stats.binomtest(int((first == 2).sum()), n, 0.75).pvalue > ALPHA
     walks = ring.random_walk(np.full(n, 2), ["to"], 3, p=1000.0, q=1.0, restart=0.3, seed=6)
-    fresh = (walks.types[:, 1] == -1) & (walks.types[:, 2] >= 0)
-    assert stats.binomtest(int((walks.nodes[fresh, 3] == 0).sum()), int(fresh.sum()), 0.5).pvalue > ALPHA
+    after_restart = (walks.types[:, 1] == -1) & (walks.types[:, 2] >= 0)
+    assert stats.binomtest(int((walks.nodes[after_restart, 3] == 0).sum()), int(after_restart.sum()), 0.5).pvalue > ALPHA
     assert ring.random_walk([3], ["to"], 3, p=0.5, q=2.0, seed=1).nodes.tolist() == [[3, -1, -1, -1]]
 
 
-def test_a_walk_ends_where_there_is_no_edge_and_where_there_is_no_node(ring: Graph) -> None:
+def test_walk_ends_at_dead_ends_and_missing_nodes(ring: Graph) -> None:
     assert ring.random_walk([3, -1, 99, 4], ["to"], 3, seed=1).nodes.tolist() == [[3, -1, -1, -1], [-1] * 4, [99, -1, -1, -1], [4, -1, -1, -1]]
     assert ring.random_walk([4], ["to"], 2, weighted=False, seed=1).nodes.tolist() == [[4, 4, 4]]
     assert ring.random_walk([], ["to"], 3).nodes.shape == (0, 4)
     assert ring.random_walk([1, 2], ["to"], 0).nodes.tolist() == [[1], [2]]
 
 
-def test_a_metapath_begins_again_and_types_say_which_edge_was_taken(graph: Graph) -> None:
+def test_metapath_repeats_and_types_name_the_edge_taken(graph: Graph) -> None:
     writes, cites, by = (graph.schema.edge_type_id(name) for name in ("writes", "cites", "by"))
     walks = graph.random_walk(cases.person_ids()[:100], ["writes", "cites", "by"], 7, seed=3)
     assert walks.nodes.shape == (100, 8)
@@ -163,8 +163,8 @@ def test_a_metapath_begins_again_and_types_say_which_edge_was_taken(graph: Graph
     assert (walks.nodes[:, 7] >= 0).sum() > 10
 
 
-def test_what_can_not_be_walked_is_refused_with_its_value(graph: Graph) -> None:
-    for call, error, said in (
+def test_invalid_arguments_are_refused_with_their_value(graph: Graph) -> None:
+    for call, error, message in (
         (lambda: graph.random_walk([1], None), asterism.InvalidRequest, "needs a metapath or a length"),
         (lambda: graph.random_walk([1], "cites", 3), asterism.InvalidRequest, "'cites'"),
         (lambda: graph.random_walk([1], ["cites"], -3), asterism.InvalidRequest, "length -3"),
@@ -175,12 +175,12 @@ def test_what_can_not_be_walked_is_refused_with_its_value(graph: Graph) -> None:
         (lambda: graph.random_walk([1], [None], 3), asterism.InvalidRequest, "say ntype"),
         (lambda: graph.random_walk(np.zeros(10**5, np.int64), ["cites"], 1000), asterism.InvalidRequest, "ask for"),
     ):
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=message):
             call()  # type: ignore[no-untyped-call]
 
 
 @pytest.fixture(scope="module")
-def bunch(client: asterism.Client) -> Graph:
+def multigraph(client: asterism.Client) -> Graph:
     """0 -> 1 (twice, 1 and 2), 2 (3), 3 (4); 1 -> 2, 3; 2 -> 0; 3 and 4 lead nowhere; 5 -> 5 by weight 0, 0 by 1."""
     client.create_space("bunch", {"parts": 3, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
     graph = client.graph("bunch")
@@ -190,44 +190,44 @@ def bunch(client: asterism.Client) -> Graph:
     return graph
 
 
-def test_a_start_has_as_many_walks_as_different_neighbors_and_they_say_whose_they_are(bunch: Graph) -> None:
+def test_distinct_first_steps_give_one_walk_per_neighbor(multigraph: Graph) -> None:
     starts = [4, 0, 1, -1, 2, 0, 99, 5]
-    walks = bunch.random_walk(starts, ["to"], 3, walks=3, first_step="distinct", edge_ids=True, seed=8)
+    walks = multigraph.random_walk(starts, ["to"], 3, walks=3, first_step="distinct", edge_ids=True, seed=8)
     assert walks.starts is not None
     assert walks.starts.tolist() == [1, 1, 1, 2, 2, 4, 5, 5, 5, 7]
     assert walks.nodes[:, 0].tolist() == np.array(starts)[walks.starts].tolist()
-    for place, neighbors in ((1, [1, 2, 3]), (2, [2, 3]), (4, [0]), (5, [1, 2, 3]), (7, [0])):
-        assert sorted(walks.nodes[walks.starts == place, 1].tolist()) == neighbors
+    for start_index, neighbors in ((1, [1, 2, 3]), (2, [2, 3]), (4, [0]), (5, [1, 2, 3]), (7, [0])):
+        assert sorted(walks.nodes[walks.starts == start_index, 1].tolist()) == neighbors
     ends = np.array([[0, 1], [0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 0], [5, 5], [5, 0]])
     assert walks.edge_ids is not None
     for step in range(3):
-        there = walks.nodes[:, step + 1] >= 0
-        taken = ends[walks.edge_ids[there, step]]
-        assert np.array_equal(taken, walks.nodes[there, step : step + 2])
-        assert ((walks.types[:, step] == 0) == there).all()
-        assert (there | (walks.edge_ids[:, step] == -1)).all()
-    dead = walks.nodes[:, 1] == 3
-    assert (walks.nodes[dead, 2:] == -1).all()
-    uniform = bunch.random_walk([5], ["to"], 1, walks=3, first_step="distinct", weighted=False, seed=8)
+        present = walks.nodes[:, step + 1] >= 0
+        edge_ends = ends[walks.edge_ids[present, step]]
+        assert np.array_equal(edge_ends, walks.nodes[present, step : step + 2])
+        assert ((walks.types[:, step] == 0) == present).all()
+        assert (present | (walks.edge_ids[:, step] == -1)).all()
+    dead_end = walks.nodes[:, 1] == 3
+    assert (walks.nodes[dead_end, 2:] == -1).all()
+    uniform = multigraph.random_walk([5], ["to"], 1, walks=3, first_step="distinct", weighted=False, seed=8)
     assert sorted(uniform.nodes[:, 1].tolist()) == [0, 5]
 
 
 @pytest.mark.parametrize("weighted", [True, False])
-def test_walks_over_different_neighbors_have_the_law_of_successive_draws_and_then_of_steps(bunch: Graph, weighted: bool) -> None:
+def test_distinct_first_steps_follow_successive_sampling(multigraph: Graph, weighted: bool) -> None:
     n = 30_000
-    walks = bunch.random_walk(np.zeros(n, np.int64), ["to"], 2, walks=2, first_step="distinct", weighted=weighted, seed=31)
+    walks = multigraph.random_walk(np.zeros(n, np.int64), ["to"], 2, walks=2, first_step="distinct", weighted=weighted, seed=31)
     assert walks.starts is not None
     assert np.array_equal(walks.starts, np.repeat(np.arange(n), 2))
     first = {1: 3.0, 2: 3.0, 3: 4.0} if weighted else {1: 2.0, 2: 1.0, 3: 1.0}
     total = sum(first.values())
-    then = {1: {2: 0.5, 3: 0.5}, 2: {0: 1.0}, 3: {-1: 1.0}}
+    second_step = {1: {2: 0.5, 3: 0.5}, 2: {0: 1.0}, 3: {-1: 1.0}}
     expected = {
-        (a, x, b, y): first[a] / total * first[b] / (total - first[a]) * then[a][x] * then[b][y]
+        (a, x, b, y): first[a] / total * first[b] / (total - first[a]) * second_step[a][x] * second_step[b][y]
         for a in first
         for b in first
         if a != b
-        for x in then[a]
-        for y in then[b]
+        for x in second_step[a]
+        for y in second_step[b]
     }
     assert abs(sum(expected.values()) - 1) < 1e-12
     paths, counts = np.unique(walks.nodes.reshape(n, 6)[:, [1, 2, 4, 5]], axis=0, return_counts=True)
@@ -236,7 +236,7 @@ def test_walks_over_different_neighbors_have_the_law_of_successive_draws_and_the
 
 
 @pytest.mark.parametrize("weighted", [True, False])
-def test_different_neighbors_along_several_types_are_drawn_by_all_edges_to_them_and_edges_of_them_by_their_own(
+def test_distinct_neighbors_pool_weights_over_edge_types(
     client: asterism.Client, weighted: bool
 ) -> None:
     space = f"union {weighted}".replace(" ", "_")
@@ -251,27 +251,27 @@ def test_different_neighbors_along_several_types_are_drawn_by_all_edges_to_them_
     # (edge type, edge id) to its neighbor and weight; node 1 of type n and node 1 of type m are two neighbors.
     edges = {(0, 0): ("n1", 1.0), (0, 1): ("n1", 2.0), (0, 2): ("n2", 0.0), (1, 0): ("n1", 3.0), (1, 1): ("n2", 2.0), (2, 0): ("m1", 4.0)}
     edges[2, 1] = ("m2", 0.0)
-    law = {edge: (to, weight if weighted else 1.0) for edge, (to, weight) in edges.items()}
-    total = sum(weight for _, weight in law.values())
+    weighted_edges = {edge: (to, weight if weighted else 1.0) for edge, (to, weight) in edges.items()}
+    total = sum(weight for _, weight in weighted_edges.values())
     expected = {}
-    for a, (to_a, weight_a) in law.items():
-        left = total - sum(weight for to, weight in law.values() if to == to_a)
-        expected |= {(*a, *b): weight_a / total * weight_b / left for b, (to_b, weight_b) in law.items() if to_b != to_a}
+    for a, (to_a, weight_a) in weighted_edges.items():
+        remaining = total - sum(weight for to, weight in weighted_edges.values() if to == to_a)
+        expected |= {(*a, *b): weight_a / total * weight_b / remaining for b, (to_b, weight_b) in weighted_edges.items() if to_b != to_a}
     expected = {outcome: p for outcome, p in expected.items() if p > 0}
     assert abs(sum(expected.values()) - 1) < 1e-12
     walks = graph.random_walk(
         np.zeros(n, np.int64), [["a", "b", "c"]], 1, walks=2, ntype="n", first_step="distinct", weighted=weighted, edge_ids=True, seed=3
     )
     assert walks.edge_ids is not None
-    found = np.stack([walks.types[:, 0], walks.edge_ids[:, 0]], axis=1).reshape(n, 4)
-    outcomes, counts = np.unique(found, axis=0, return_counts=True)
+    sampled = np.stack([walks.types[:, 0], walks.edge_ids[:, 0]], axis=1).reshape(n, 4)
+    outcomes, counts = np.unique(sampled, axis=0, return_counts=True)
     assert {tuple(outcome) for outcome in outcomes.tolist()} == set(expected)
     assert stats.chisquare(counts, np.array([expected[tuple(outcome)] for outcome in outcomes.tolist()]) * n).pvalue > ALPHA
-    everything = graph.random_walk([0], None, 1, walks=9, ntype="n", first_step="distinct", weighted=weighted, seed=3)
-    assert len(everything) == len({to for to, weight in law.values() if weight > 0})
+    all_neighbors = graph.random_walk([0], None, 1, walks=9, ntype="n", first_step="distinct", weighted=weighted, seed=3)
+    assert len(all_neighbors) == len({to for to, weight in weighted_edges.values() if weight > 0})
 
 
-def test_several_independent_walks_of_a_node_are_those_of_a_node_that_is_there_several_times(graph: Graph) -> None:
+def test_independent_walks_equal_walks_of_repeated_nodes(graph: Graph) -> None:
     papers = np.array([3, 40, -1, 7, 3])
     several = graph.random_walk(papers, ["cites", None], 4, walks=3, restart=0.2, edge_ids=True, seed=6)
     repeated = graph.random_walk(np.repeat(papers, 3), ["cites", None], 4, restart=0.2, edge_ids=True, seed=6)
@@ -282,18 +282,18 @@ def test_several_independent_walks_of_a_node_are_those_of_a_node_that_is_there_s
         assert np.array_equal(getattr(several, name), getattr(repeated, name))
 
 
-def test_more_walks_begin_with_the_same_neighbors_and_those_without_parallel_edges_are_distinct_draws(graph: Graph) -> None:
+def test_fewer_distinct_walks_are_a_prefix_of_more(graph: Graph) -> None:
     people = cases.person_ids()[:80]
-    most = graph.random_walk(people, ["writes"], 1, walks=9, first_step="distinct", seed=5)
+    more = graph.random_walk(people, ["writes"], 1, walks=9, first_step="distinct", seed=5)
     fewer = graph.random_walk(people, ["writes"], 1, walks=2, first_step="distinct", seed=5)
-    assert most.starts is not None
+    assert more.starts is not None
     assert fewer.starts is not None
-    order = np.concatenate([np.arange(count) for count in np.bincount(most.starts, minlength=80)])
-    assert np.array_equal(most.nodes[order < 2], fewer.nodes)
-    near = graph.neighbors(people, "writes")
-    for place in range(80):
-        heavy = near.weights[near.indptr[place] : near.indptr[place + 1]] > 0  # type: ignore[index]  # weights were asked for
-        assert (most.starts == place).sum() == min(9, len(np.unique(near[place][heavy])))
+    order = np.concatenate([np.arange(count) for count in np.bincount(more.starts, minlength=80)])
+    assert np.array_equal(more.nodes[order < 2], fewer.nodes)
+    neighbors = graph.neighbors(people, "writes")
+    for row in range(80):
+        heavy = neighbors.weights[neighbors.indptr[row] : neighbors.indptr[row + 1]] > 0  # type: ignore[index]  # weights were asked for
+        assert (more.starts == row).sum() == min(9, len(np.unique(neighbors[row][heavy])))
 
 
 def test_a_hub_has_walks_over_many_different_neighbors(client: asterism.Client) -> None:
@@ -309,8 +309,8 @@ def test_a_hub_has_walks_over_many_different_neighbors(client: asterism.Client) 
     assert len(np.unique(walks.nodes[:, 1])) == len(walks) == 1000
 
 
-def test_walks_over_different_neighbors_that_make_no_sense_are_refused(graph: Graph) -> None:
-    for call, said in (
+def test_invalid_distinct_walks_are_refused(graph: Graph) -> None:
+    for call, message in (
         (lambda: graph.random_walk([1], ["cites"], 3, first_step="distinct"), "how many walks"),
         (lambda: graph.random_walk([1], ["cites"], 3, walks=2, first_step="first"), "first_step 'first'"),
         (lambda: graph.random_walk([1], ["cites"], 3, walks=0), "walks 0"),
@@ -318,11 +318,11 @@ def test_walks_over_different_neighbors_that_make_no_sense_are_refused(graph: Gr
         (lambda: graph.random_walk(np.zeros(10**5, np.int64), ["cites"], 10, walks=100), r"walks=10000000 x \(length=10 \+ 1\)"),
         (lambda: graph.metapaths("paper2cites2person"), r"step 1 \('paper2cites2person', letter 1\): no such edge type"),
     ):
-        with pytest.raises(asterism.InvalidRequest, match=said):
+        with pytest.raises(asterism.InvalidRequest, match=message):
             call()
 
 
-def test_a_metapath_that_was_read_is_walked(graph: Graph) -> None:
+def test_parsed_metapath_can_be_walked(graph: Graph) -> None:
     writes, by = graph.schema.edge_type_id("writes"), graph.schema.edge_type_id("by")
     first, second = graph.metapaths("person2paper-paper2by2person;paper2by2person-person2writes2paper")
     assert (first.start, second.start) == ("person", "paper")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.kit import cases
-from tests.kit.browser import Watched, watched
+from tests.kit.browser import MonitoredPage, monitored_page
 from tests.kit.waiting import HANG_S
 
 import asterism
@@ -22,32 +22,32 @@ from standalone.settings import StandaloneSettings
 pytestmark = pytest.mark.browser
 
 
-class Served:
+class ServedGraph:
     """A folder that is served, with a graph of which a version is pinned."""
 
     def __init__(self, folder: Path) -> None:
         self.service = Standalone(folder, StandaloneSettings())
         self.service.start()
-        doors = self.service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
-        self.address = f"http://{doors.http_address}"
-        self.client = asterism.connect(doors.address)
+        endpoints = self.service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
+        self.address = f"http://{endpoints.http_address}"
+        self.client = asterism.connect(endpoints.address)
         cases.load(self.client, "cases")
         self.graph = self.client.graph("cases")
-        self._pinned = ExitStack()
-        self._pinned.enter_context(self.graph.pin(owner="trainer-3 (pid 4711)"))
+        self._pin_stack = ExitStack()
+        self._pin_stack.enter_context(self.graph.pin(owner="trainer-3 (pid 4711)"))
         self.client.create_space("spare", {"nodes": {"n": {}}})
 
     def close(self) -> None:
-        self._pinned.close()
+        self._pin_stack.close()
         self.client.close()
         self.service.stop()
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    made = Served(tmp_path_factory.mktemp("pages") / "graph")
-    yield made
-    made.close()
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedGraph]:
+    server = ServedGraph(tmp_path_factory.mktemp("pages") / "graph")
+    yield server
+    server.close()
 
 
 # -- everybody can read them -------------------------------------------------------------------------------------------
@@ -67,38 +67,38 @@ PAGES = [
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
-def test_every_page_has_contrast_names_order_and_no_sideways_scroll(served: Served, page_of: Callable[..., Watched], width: int, scheme: str) -> None:
-    watch = page_of(served.address, width=width, scheme=scheme)
-    found = {}
+def test_pages_are_accessible_without_horizontal_scroll(server: ServedGraph, page_of: Callable[..., MonitoredPage], width: int, scheme: str) -> None:
+    watch = page_of(server.address, width=width, scheme=scheme)
+    findings = {}
     for path in PAGES:
         watch.open(path)
-        found[path] = watch.findings()
-    assert {path: said for path, said in found.items() if said} == {}
+        findings[path] = watch.findings()
+    assert {path: problems for path, problems in findings.items() if problems} == {}
     dark = watch.page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", dark)[:3])) < 150) == (scheme == "dark")
 
 
-def test_the_theme_is_chosen_by_a_button_and_kept(served: Served, page_of: Callable[..., Watched]) -> None:
-    watch = page_of(served.address)
+def test_the_theme_is_chosen_by_a_button_and_kept(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+    watch = page_of(server.address)
     page = watch.open("/ui")
-    ground = "getComputedStyle(document.body).backgroundColor"
-    light = page.evaluate(ground)
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
     expect(page.locator("#theme")).to_have_text("Theme: system")
     page.locator("#theme").click()
     page.locator("#theme").click()
     expect(page.locator("#theme")).to_have_text("Theme: dark")
-    dark = page.evaluate(ground)
+    dark = page.evaluate(background)
     assert dark != light
     watch.open("/ui/spaces")
-    assert page.evaluate(ground) == dark
+    assert page.evaluate(background) == dark
     assert watch.findings() == []
 
 
-NUMBERED = """() => [...document.querySelectorAll('a[href], button:not(:disabled), select, input, textarea, summary, [tabindex="0"]')]
+NUMBER_FOCUSABLE = """() => [...document.querySelectorAll('a[href], button:not(:disabled), select, input, textarea, summary, [tabindex="0"]')]
     .filter((node) => node.checkVisibility() && !(node.closest('details:not([open])') && node.nodeName !== 'SUMMARY'))
     .map((node, i) => (node.dataset.n = i))"""
 """Numbers what can have the focus, in the order of the document."""
-FOCUSED = """() => {
+FOCUS_STATE = """() => {
     const node = document.activeElement, style = getComputedStyle(node), box = node.getBoundingClientRect();
     return [Number(node.dataset.n ?? -1), style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2,
         box.right > 0 && box.bottom > 0 && box.left < innerWidth && box.top < innerHeight];
@@ -107,23 +107,23 @@ FOCUSED = """() => {
 
 
 @pytest.mark.parametrize("path", ["/ui/spaces/cases", "/ui/spaces/cases/versions/1", "/ui/query"])
-def test_a_page_is_worked_by_the_keyboard_alone(served: Served, page_of: Callable[..., Watched], path: str) -> None:
-    page = page_of(served.address, width=400).open(path)
+def test_a_page_is_worked_by_the_keyboard_alone(server: ServedGraph, page_of: Callable[..., MonitoredPage], path: str) -> None:
+    page = page_of(server.address, width=400).open(path)
     if "versions" in path:  # the plot comes behind the rest, and its numbers can be opened
         page.locator("#spread").wait_for()
-    wanted = page.evaluate(NUMBERED)
-    reached = []
-    for _ in wanted:
+    focusable = page.evaluate(NUMBER_FOCUSABLE)
+    focus_order = []
+    for _ in focusable:
         page.keyboard.press("Tab")
-        number, outline, inside = page.evaluate(FOCUSED)
-        reached.append(number)
+        number, outline, inside = page.evaluate(FOCUS_STATE)
+        focus_order.append(number)
         assert outline, f"nothing shows that {number} has the focus"
         assert inside, f"{number} has the focus where nobody sees it"
-    assert reached == list(range(len(wanted)))
+    assert focus_order == list(range(len(focusable)))
 
 
-def test_the_first_key_leads_past_the_menu_and_a_page_that_is_gone_to_begins_at_its_heading(served: Served, page_of: Callable[..., Watched]) -> None:
-    page = page_of(served.address).open("/ui")
+def test_skip_link_and_navigation_move_the_focus(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+    page = page_of(server.address).open("/ui")
     page.keyboard.press("Tab")
     expect(page.locator(".skip")).to_be_focused()
     expect(page.locator(".skip")).to_be_in_viewport()
@@ -142,10 +142,10 @@ def test_the_first_key_leads_past_the_menu_and_a_page_that_is_gone_to_begins_at_
 # -- what they show is true --------------------------------------------------------------------------------------------
 
 
-def test_hosts_and_spaces_tell_who_holds_what(served: Served, page_of: Callable[..., Watched]) -> None:
-    watch = page_of(served.address)
+def test_host_and_space_pages_show_placement(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+    watch = page_of(server.address)
     watch.open("/ui/hosts")
-    (storaged,) = [host for host in served.client.hosts() if host.role == "STORAGED"]
+    (storaged,) = [host for host in server.client.hosts() if host.role == "STORAGED"]
     row = next(row for row in watch.rows("hosts") if "storaged" in row)
     assert str(storaged.parts) in row
     assert "online" in row
@@ -165,8 +165,8 @@ def test_hosts_and_spaces_tell_who_holds_what(served: Served, page_of: Callable[
     assert sum(int(row[1]) for row in parts) == cases.PEOPLE + cases.PAPERS
 
 
-def test_a_versions_weights_are_plotted_as_they_are(served: Served, page_of: Callable[..., Watched]) -> None:
-    watch = page_of(served.address)
+def test_a_versions_weights_are_plotted_as_they_are(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+    watch = page_of(server.address)
     page = watch.open("/ui/spaces/cases/versions/1?weights=edge%3A0%3A")
     expect(page.locator("select[name=weights]")).to_have_value("edge:0:")
     weights = cases.edges()["writes"][2]
@@ -178,10 +178,10 @@ def test_a_versions_weights_are_plotted_as_they_are(served: Served, page_of: Cal
     assert int(bars[-1][2]) == int((weights >= np.float32(heaviest) * 0.9999).sum())
     assert f"{int((weights > 0).sum()):,} rows of positive weight" in page.locator("#spread-desc").text_content()  # type: ignore[operator]
     page.locator("#audit summary").click()
-    audited = watch.rows("audit-numbers")
-    assert [row[0] for row in audited] == [str(part) for part in range(cases.PARTS)]
-    assert all(0 <= float(row[3]) < 1e-9 for row in audited)
-    assert max(float(row[3]) for row in audited) > 0, "tables of skewed weights are not exact to the last bit"
+    audit_rows = watch.rows("audit-numbers")
+    assert [row[0] for row in audit_rows] == [str(part) for part in range(cases.PARTS)]
+    assert all(0 <= float(row[3]) < 1e-9 for row in audit_rows)
+    assert max(float(row[3]) for row in audit_rows) > 0, "tables of skewed weights are not exact to the last bit"
     assert page.locator("#audit .dot").count() == 2 * cases.PARTS
     # The same for weights that an expression makes, chosen by the reader.
     page.locator("select[name=weights]").focus()
@@ -191,28 +191,28 @@ def test_a_versions_weights_are_plotted_as_they_are(served: Served, page_of: Cal
     expect(page.locator("select[name=weights]")).to_be_focused()
 
 
-def test_rates_are_those_of_the_calls_that_were_made(served: Served, page_of: Callable[..., Watched]) -> None:
-    rates = served.service._pages._rates  # type: ignore[union-attr]
+def test_rates_are_those_of_the_calls_that_were_made(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+    rates = server.service._pages._rates  # type: ignore[union-attr]
     rates.measure()
     for _ in range(20):
-        served.graph.sample_nodes(10, "person")
+        server.graph.sample_nodes(10, "person")
     with pytest.raises(asterism.NotFound):
-        served.graph.neighbors([1], "nobody")
+        server.graph.neighbors([1], "nobody")
     rates.measure()
-    watch = page_of(served.address)
+    watch = page_of(server.address)
     page = watch.open("/ui/rates?method=SampleNodes")
     row = next(row for row in watch.rows("methods") if row[0] == "SampleNodes")
     assert int(row[1]) >= 20
     page.locator("#latency summary").click()
     newest = watch.rows("rates-numbers")[0]
-    per_s = [step.seen["SampleNodes"].calls / step.seconds if "SampleNodes" in step.seen else 0.0 for step in rates.steps()]
+    per_s = [step.by_method["SampleNodes"].calls / step.seconds if "SampleNodes" in step.by_method else 0.0 for step in rates.intervals()]
     assert max(per_s) > 0
     assert any(float(newest[1].replace(",", "")) == pytest.approx(one, rel=0.01) for one in per_s[-3:])  # another one may have ended meanwhile
     assert page.locator("#latency path.line").count() == 3
 
 
-def test_a_server_that_is_away_is_said_to_be_and_asked_again(served: Served, page_of: Callable[..., Watched]) -> None:
-    watch = page_of(served.address)
+def test_unreachable_server_is_reported_and_retried(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+    watch = page_of(server.address)
     page = watch.open("/ui/hosts")
     watch.context.set_offline(True)
     expect(page.locator("#banner")).to_contain_text("The server does not answer")
@@ -222,31 +222,31 @@ def test_a_server_that_is_away_is_said_to_be_and_asked_again(served: Served, pag
     page.get_by_role("button", name="Try now").click()
     expect(page.locator("#banner")).to_be_hidden()
     expect(page.locator("#live")).to_have_text("The server answers again.")
-    watch.complaints[:] = [said for said in watch.complaints if "ERR_INTERNET_DISCONNECTED" not in said]
+    watch.complaints[:] = [complaint for complaint in watch.complaints if "ERR_INTERNET_DISCONNECTED" not in complaint]
 
 
-def test_an_error_of_the_server_is_shown_in_words_with_what_to_do(served: Served, page_of: Callable[..., Watched]) -> None:
-    watch = page_of(served.address)
+def test_server_error_is_shown_with_a_remedy(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+    watch = page_of(server.address)
     page = watch.open("/ui/jobs/999999")
     expect(page.locator(".problem")).to_contain_text("999999")
     expect(page.locator(".problem")).to_contain_text("look in the list")
     assert watch.findings() == []
-    watch.complaints[:] = [said for said in watch.complaints if "404" not in said]
+    watch.complaints[:] = [complaint for complaint in watch.complaints if "404" not in complaint]
 
 
 # -- the query box -----------------------------------------------------------------------------------------------------
 
 
-def test_a_statement_is_run_and_its_table_shown(served: Served, page_of: Callable[..., Watched]) -> None:
-    watch = page_of(served.address)
+def test_a_statement_is_run_and_its_table_shown(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+    watch = page_of(server.address)
     page = watch.open("/ui/query?space=cases")
     page.locator("#statement").fill("SAMPLE $many VERTICES ON person SEED 7 YIELD id, age")
     page.locator("#parameters").fill('{"many": 300}')
     page.locator("#statement").focus()
     page.keyboard.press("Control+Enter")
     expect(page.locator("#answer caption")).to_have_text("The first 200 of 300 rows")
-    drawn = served.graph.sample_nodes(300, "person", seed=7)
-    assert [int(row[0]) for row in watch.rows("answer")] == drawn.nodes[:200].tolist()
+    sample = server.graph.sample_nodes(300, "person", seed=7)
+    assert [int(row[0]) for row in watch.rows("answer")] == sample.nodes[:200].tolist()
     expect(page.locator("#live")).to_contain_text("300 rows in")
     assert watch.findings() == []
     page.locator("#statement").fill("SHOW SPACES;\nSAMPLE 5 VERTICS")
@@ -256,33 +256,33 @@ def test_a_statement_is_run_and_its_table_shown(served: Served, page_of: Callabl
     expect(page.locator("#statement")).to_be_focused()
     assert page.evaluate("document.activeElement.selectionStart") == len("SHOW SPACES;\nSAMPLE 5 ")
     assert watch.findings() == []
-    watch.complaints[:] = [said for said in watch.complaints if "400" not in said]
+    watch.complaints[:] = [complaint for complaint in watch.complaints if "400" not in complaint]
 
 
-def test_a_statement_that_changes_something_is_asked_about_first(served: Served, page_of: Callable[..., Watched]) -> None:
-    served.client.create_space("gone", {"nodes": {"n": {}}}, if_not_exists=True)
-    page = page_of(served.address).open("/ui/query")
+def test_changing_statement_needs_confirmation(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+    server.client.create_space("gone", {"nodes": {"n": {}}}, if_not_exists=True)
+    page = page_of(server.address).open("/ui/query")
     for statement in ("DROP SPACE gone", "SHOW SPACES; /* so */ drop\nspace gone", "# a remark; \n drop space gone"):
         page.locator("#statement").fill(statement)
         page.get_by_role("button", name="Run", exact=True).click()
         expect(page.get_by_role("dialog")).to_contain_text("It can not be taken back")
         page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).to_have_count(0)
-        assert "gone" in [space.name for space in served.client.spaces()]
+        assert "gone" in [space.name for space in server.client.spaces()]
     page.locator("#statement").fill('SHOW SPACES # "; drop space gone')
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.locator("#answer")).to_be_visible()
     page.locator("#statement").fill("DROP SPACE gone")
     page.get_by_role("button", name="Run", exact=True).click()
-    with page.expect_response("**/query") as answered:
+    with page.expect_response("**/query") as response:
         page.get_by_role("button", name="Run it").click()
-    assert answered.value.ok
-    assert "gone" not in [space.name for space in served.client.spaces()]
+    assert response.value.ok
+    assert "gone" not in [space.name for space in server.client.spaces()]
 
 
 # -- nobody else's page changes anything -------------------------------------------------------------------------------
 
-FORGED = [
+FORGED_HEADERS = [
     {"origin": "http://evil.example"},
     {"origin": "null"},
     {"sec-fetch-site": "cross-site"},
@@ -291,10 +291,10 @@ FORGED = [
 ]
 
 
-@pytest.mark.parametrize("headers", FORGED, ids=lambda headers: "=".join(*headers.items()))
-def test_a_request_from_another_hosts_page_changes_nothing(served: Served, headers: dict[str, str]) -> None:
-    before = len(served.client.jobs(limit=1000))
-    with httpx.Client(base_url=served.address, timeout=HANG_S) as http:
+@pytest.mark.parametrize("headers", FORGED_HEADERS, ids=lambda headers: "=".join(*headers.items()))
+def test_cross_origin_request_changes_nothing(server: ServedGraph, headers: dict[str, str]) -> None:
+    before = len(server.client.jobs(limit=1000))
+    with httpx.Client(base_url=server.address, timeout=HANG_S) as http:
         for path, body in (
             ("/ui/api/jobs", {"space": "cases", "kind": "audit"}),
             ("/api/v1/jobs", {"space": "cases", "kind": "audit"}),
@@ -305,12 +305,12 @@ def test_a_request_from_another_hosts_page_changes_nothing(served: Served, heade
             assert (reply.status_code, reply.json()["error"]) == (403, "InvalidRequest"), path
         assert http.request("DELETE", "/api/v1/spaces/spare", headers=headers).status_code == 403
         assert http.get("/ui/api/spaces", headers=headers).status_code == 200
-    assert len(served.client.jobs(limit=1000)) == before
-    assert "spare" in [space.name for space in served.client.spaces()]
+    assert len(server.client.jobs(limit=1000)) == before
+    assert "spare" in [space.name for space in server.client.spaces()]
 
 
-def test_a_name_that_was_made_to_lead_here_reads_and_changes_nothing(served: Served) -> None:
-    with httpx.Client(base_url=served.address, timeout=HANG_S) as http:
+def test_dns_rebinding_reads_and_changes_nothing(server: ServedGraph) -> None:
+    with httpx.Client(base_url=server.address, timeout=HANG_S) as http:
         for headers in (
             {"host": "rebound.example:19669"},
             {"host": "rebound.example", "origin": "http://rebound.example", "sec-fetch-site": "same-origin"},
@@ -323,30 +323,30 @@ def test_a_name_that_was_made_to_lead_here_reads_and_changes_nothing(served: Ser
             assert http.get("/healthz", headers=headers).status_code == 200
         for name in ("localhost", "127.0.0.1:19669", "[::1]:19669", "graphd-0:19669"):
             assert http.get("/ui/api/spaces", headers={"host": name}).status_code == 200, name
-    assert "spare" in [space.name for space in served.client.spaces()]
+    assert "spare" in [space.name for space in server.client.spaces()]
 
 
-def test_what_a_browser_sends_without_asking_is_not_taken(served: Served, browser: Browser) -> None:
-    with httpx.Client(base_url=served.address, timeout=HANG_S) as http:
+def test_requests_without_preflight_are_refused(server: ServedGraph, browser: Browser) -> None:
+    with httpx.Client(base_url=server.address, timeout=HANG_S) as http:
         for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""):
             reply = http.post("/query", content=b'{"statement": "DROP SPACE spare"}', headers={"content-type": kind})
             assert reply.status_code == 403, kind
             assert "application/json" in reply.json()["message"]
-    elsewhere = served.address.replace("127.0.0.1", "localhost")  # of another origin, to a browser
-    with watched(browser, elsewhere) as watch:
+    elsewhere = server.address.replace("127.0.0.1", "localhost")  # of another origin, to a browser
+    with monitored_page(browser, elsewhere) as watch:
         watch.page.goto(f"{elsewhere}/status")
-        sent = """async (address) => {
+        script = """async (address) => {
             const body = '{"statement": "DROP SPACE spare"}';
             const post = (type, mode) => fetch(address + '/query', {method: 'POST', mode, headers: {'content-type': type}, body});
             const told = (promise) => promise.then((reply) => reply.type, () => 'refused');
             return [await told(post('text/plain', 'no-cors')), await told(post('application/json', 'cors'))];
         }"""
-        assert watch.page.evaluate(sent, served.address) == ["opaque", "refused"]
-    assert "spare" in [space.name for space in served.client.spaces()]
+        assert watch.page.evaluate(script, server.address) == ["opaque", "refused"]
+    assert "spare" in [space.name for space in server.client.spaces()]
 
 
-def test_the_page_may_run_nothing_but_its_own_files(served: Served, browser: Browser) -> None:
-    with watched(browser, served.address) as watch:
+def test_content_security_policy_blocks_foreign_code(server: ServedGraph, browser: Browser) -> None:
+    with monitored_page(browser, server.address) as watch:
         page = watch.open("/ui")
         page.evaluate("""() => {
             const script = document.createElement('script');
@@ -359,23 +359,23 @@ def test_the_page_may_run_nothing_but_its_own_files(served: Served, browser: Bro
         }""")
         page.wait_for_timeout(100)
         assert page.evaluate("[window.planted, document.getElementById('planted')]") == [None, None]
-        assert any("Content Security Policy" in said for said in watch.complaints)
-    reply = httpx.get(f"{served.address}/ui")
+        assert any("Content Security Policy" in complaint for complaint in watch.complaints)
+    reply = httpx.get(f"{server.address}/ui")
     assert "unsafe" not in reply.headers["content-security-policy"]
     assert (
         httpx.get(
-            f"{served.address}/ui/static/app.js", headers={"if-none-match": httpx.get(f"{served.address}/ui/static/app.js").headers["etag"]}
+            f"{server.address}/ui/static/app.js", headers={"if-none-match": httpx.get(f"{server.address}/ui/static/app.js").headers["etag"]}
         ).status_code
         == 304
     )
-    assert httpx.get(f"{served.address}/ui/static/..%2fapp.py").status_code == 404
-    assert httpx.get(f"{served.address}/", follow_redirects=True).text == reply.text
+    assert httpx.get(f"{server.address}/ui/static/..%2fapp.py").status_code == 404
+    assert httpx.get(f"{server.address}/", follow_redirects=True).text == reply.text
 
 
-def test_openapi_has_the_routes_of_the_pages_and_every_word_of_them(served: Served) -> None:
-    described = httpx.get(f"{served.address}/openapi.json").json()
-    mine = {path for path in described["paths"] if path.startswith("/ui/")}
-    assert {"/ui/api/overview", "/ui/api/hosts", "/ui/api/spaces/{name}/versions/{version}/spread", "/ui/api/jobs/{job_id}/stop"} <= mine
-    for path in mine:
-        for operation in described["paths"][path].values():
+def test_openapi_describes_every_route_of_the_pages(server: ServedGraph) -> None:
+    openapi = httpx.get(f"{server.address}/openapi.json").json()
+    page_routes = {path for path in openapi["paths"] if path.startswith("/ui/")}
+    assert {"/ui/api/overview", "/ui/api/hosts", "/ui/api/spaces/{name}/versions/{version}/spread", "/ui/api/jobs/{job_id}/stop"} <= page_routes
+    for path in page_routes:
+        for operation in openapi["paths"][path].values():
             assert operation.get("description"), path

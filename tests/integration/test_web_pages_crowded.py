@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import expect
-from tests.kit.browser import Watched
-from tests.kit.crowd import FAILED_CAUSE, HOSTS, JOBS, PARTS, Crowd, build, running
+from tests.kit.browser import MonitoredPage
+from tests.kit.crowd import FAILED_CAUSE, HOSTS, JOBS, PARTS, LargeCatalog, finish_tasks, report_running
 from tests.kit.waiting import let_pass
 
 pytestmark = pytest.mark.browser
 
 PAGE_BYTES = 200_000
 """Of one answer to a page, whatever the size of the cluster."""
-AWAY = """() => {
+HIDE_PAGE = """() => {
     Object.defineProperty(document, 'hidden', {get: () => window.away, configurable: true});
     window.away = true;
     document.dispatchEvent(new Event('visibilitychange'));
@@ -24,42 +24,42 @@ AWAY = """() => {
 
 
 @pytest.fixture(scope="module")
-def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crowd]:
-    made = Crowd(tmp_path_factory.mktemp("crowd") / "metad")
-    yield made
-    made.close()
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LargeCatalog]:
+    crowd = LargeCatalog(tmp_path_factory.mktemp("crowd") / "metad")
+    yield crowd
+    crowd.close()
 
 
-def test_a_jobs_progress_is_seen_and_said_while_it_runs_and_nobody_asks_while_nobody_looks(crowd: Crowd, page_of: Callable[..., Watched]) -> None:
-    crowd.counter.load("wide")
-    job = crowd.counter.submit("wide")
-    running(crowd.counter, "s0", done=100, total=1000)
+def test_job_progress_is_live_and_hidden_pages_do_not_poll(crowd: LargeCatalog, page_of: Callable[..., MonitoredPage]) -> None:
+    crowd.metad_client.load("wide")
+    job = crowd.metad_client.submit("wide")
+    report_running(crowd.metad_client, "s0", done=100, total=1000)
     watch = page_of(crowd.address)
     page = watch.open(f"/ui/jobs/{job.job_id}")
     expect(page.locator("#tasks tbody tr").first).to_contain_text("10 %")
     expect(page.locator("#tasks tbody tr").first).to_contain_text("sweep")
     for number, uuid in enumerate(crowd.hosts):
-        running(crowd.counter, uuid, done=250 if number else 500, total=1000)
+        report_running(crowd.metad_client, uuid, done=250 if number else 500, total=1000)
     expect(page.locator("p.big progress")).to_have_attribute("value", "28.1")
     expect(page.locator("#live")).to_have_text(f"Job {job.job_id} is running, 20 percent done.")
-    page.evaluate(AWAY)
-    asked = -1
-    while asked < len(watch.requests):  # until what was on its way has come
-        asked = len(watch.requests)
+    page.evaluate(HIDE_PAGE)
+    request_count = -1
+    while request_count < len(watch.requests):  # until what was on its way has come
+        request_count = len(watch.requests)
         page.wait_for_timeout(1000)
-    build(crowd.counter, *crowd.hosts)
+    finish_tasks(crowd.metad_client, *crowd.hosts)
     let_pass(2.5)
-    assert len(watch.requests) == asked, "a page that is not looked at asks for nothing"
+    assert len(watch.requests) == request_count, "a page that is not looked at asks for nothing"
     page.evaluate("window.away = false; document.dispatchEvent(new Event('visibilitychange'))")
     expect(page.locator("p.big .state")).to_have_text("FINISHED")
     expect(page.locator("#live")).to_have_text(f"Job {job.job_id} is FINISHED.")
 
 
-def test_a_job_is_stopped_and_recovered_by_the_keyboard_after_a_question(crowd: Crowd, page_of: Callable[..., Watched]) -> None:
-    crowd.counter.load("wide")
-    job = crowd.counter.submit("wide")
+def test_jobs_are_stopped_and_recovered_by_keyboard(crowd: LargeCatalog, page_of: Callable[..., MonitoredPage]) -> None:
+    crowd.metad_client.load("wide")
+    job = crowd.metad_client.submit("wide")
     for uuid in crowd.hosts:
-        running(crowd.counter, uuid, done=1, total=10)
+        report_running(crowd.metad_client, uuid, done=1, total=10)
     page = page_of(crowd.address).open(f"/ui/jobs/{job.job_id}")
     stop = page.get_by_role("button", name="Stop", exact=True)
     stop.focus()
@@ -68,23 +68,23 @@ def test_a_job_is_stopped_and_recovered_by_the_keyboard_after_a_question(crowd: 
     expect(page.get_by_role("button", name="Cancel")).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
-    assert not crowd.counter.job(job.job_id).ending
+    assert not crowd.metad_client.job(job.job_id).ending
     stop.focus()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.locator("p.big .state")).to_have_text("RUNNING, ending as STOPPED")
     for uuid in crowd.hosts:
-        crowd.counter.beat(uuid)
+        crowd.metad_client.heartbeat(uuid)
     expect(page.locator("p.big .state")).to_have_text("STOPPED")
     page.get_by_role("button", name="Recover").click()
     page.get_by_role("button", name="Recover it").click()
     expect(page.locator("p.big .state")).to_have_text("RUNNING")
-    build(crowd.counter, *crowd.hosts)
+    finish_tasks(crowd.metad_client, *crowd.hosts)
     expect(page.locator("p.big .state")).to_have_text("FINISHED")
 
 
-def test_ten_thousand_jobs_are_a_page_at_a_time_and_filtered_by_the_server(crowd: Crowd, page_of: Callable[..., Watched]) -> None:
+def test_ten_thousand_jobs_are_paged_and_filtered_by_server(crowd: LargeCatalog, page_of: Callable[..., MonitoredPage]) -> None:
     watch = page_of(crowd.address)
     sizes: dict[str, int] = {}
     watch.page.on("response", lambda reply: sizes.update({reply.url: int(reply.headers.get("content-length", 0))}))
@@ -109,7 +109,7 @@ def test_ten_thousand_jobs_are_a_page_at_a_time_and_filtered_by_the_server(crowd
     assert max(size for url, size in sizes.items() if "/ui/api/" in url) < PAGE_BYTES
 
 
-def test_a_thousand_parts_are_a_page_at_a_time_and_sorted_by_the_server(crowd: Crowd, page_of: Callable[..., Watched]) -> None:
+def test_thousand_partitions_are_paged_and_sorted_by_server(crowd: LargeCatalog, page_of: Callable[..., MonitoredPage]) -> None:
     watch = page_of(crowd.address, width=400)
     sizes: dict[str, int] = {}
     watch.page.on("response", lambda reply: sizes.update({reply.url: int(reply.headers.get("content-length", 0))}))
@@ -129,4 +129,4 @@ def test_a_thousand_parts_are_a_page_at_a_time_and_sorted_by_the_server(crowd: C
     assert page.locator("#audit .dot").count() <= 2 * 250
     assert page.locator("main *").count() < 6000
     assert max(size for url, size in sizes.items() if "/ui/api/" in url) < PAGE_BYTES
-    watch.complaints[:] = [said for said in watch.complaints if "ERR_FAILED" not in said]
+    watch.complaints[:] = [complaint for complaint in watch.complaints if "ERR_FAILED" not in complaint]

@@ -10,16 +10,16 @@ import zlib
 import numpy as np
 
 from asterism_proto.schema import Schema
-from storaged.build.progress import Progress
+from storaged.build.progress import ProgressReporter
 from storaged.reread.audit import audit
-from storaged.reread.task import Task
-from tests.kit.building import Built
+from storaged.reread.task import VersionTask
+from tests.kit.building import BuildResult
 from tests.kit.waiting import HANG_S
 
 
-def audited(made: Built, schema: Schema, images: dict[int, str]) -> None:
+def audit_build(built_images: BuildResult, schema: Schema, images: dict[int, str]) -> None:
     """Audit what a build left; raises what that finds."""
-    task = Task(
+    task = VersionTask(
         kind="audit",
         space="s",
         space_id=1,
@@ -31,24 +31,24 @@ def audited(made: Built, schema: Schema, images: dict[int, str]) -> None:
         cut=1,
         digest="",
         images=images,
-        totals=tuple(total for result in made.results for total in result.totals),
-        build=made.output,
+        totals=tuple(total for result in built_images.results for total in result.totals),
+        build=built_images.output,
         output="",
         address="",
         remote_timeout_s=HANG_S,
         options={},
     )
-    audit(task, Progress(io.StringIO()))
+    audit(task, ProgressReporter(io.StringIO()))
 
 
-def altered(made: Built, name: str, place: int, value: float) -> str:
+def alter_value(built_images: BuildResult, name: str, index: int, value: float) -> str:
     """Write one value of a file of part 1 anew, as if it had been sealed so; gives the image's digest."""
-    folder = made.output / "parts/p00001"
+    folder = built_images.output / "parts/p00001"
     manifest = json.loads((folder / "manifest.json").read_bytes())
     content = np.fromfile(folder / f"{name}.bin", manifest["files"][name]["dtype"])
-    content[place] = value
+    content[index] = value
     (folder / f"{name}.bin").write_bytes(content.tobytes())
     manifest["files"][name]["crc32"] = [zlib.crc32(content.tobytes()[low : low + (1 << 20)]) for low in range(0, content.nbytes, 1 << 20)]
-    raw = json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()
-    (folder / "manifest.json").write_bytes(raw)
-    return hashlib.sha256(raw).hexdigest()
+    manifest_bytes = json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()
+    (folder / "manifest.json").write_bytes(manifest_bytes)
+    return hashlib.sha256(manifest_bytes).hexdigest()

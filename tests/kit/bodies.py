@@ -52,24 +52,24 @@ def shop(client: Client, space: str) -> Job:
     half = EDGES // 2
     assert load.write_edges(2, "user:buys:item", src[:half], dst[:half], weights=weights[:half], features={"when": np.arange(half)}) == 0
     assert load.write_edges(3, "user:buys:item", src[half:], dst[half:], weights=weights[half:], features={"when": np.arange(half, EDGES)}) == half
-    everybody = np.arange(USERS)
-    load.write_edges(4, "user:follows:user", np.tile(everybody, 2), np.concatenate([(everybody + 1) % USERS, everybody * 7 % USERS]))
+    user_ids = np.arange(USERS)
+    load.write_edges(4, "user:follows:user", np.tile(user_ids, 2), np.concatenate([(user_ids + 1) % USERS, user_ids * 7 % USERS]))
     load.commit()
     job = client.submit_job(space)
     return client.wait(job.job_id, timeout_s=HANG_S)
 
 
-def assert_follows(drawn: np.ndarray, weights: np.ndarray) -> None:
+def assert_follows_weights(outcomes: np.ndarray, weights: np.ndarray) -> None:
     """Check that outcomes follow weights: never one of none, and a chi-square over the rest with expected counts of 5 or more."""
-    counts = np.bincount(drawn, minlength=len(weights))
+    counts = np.bincount(outcomes, minlength=len(weights))
     assert not counts[weights == 0].any(), "an outcome of weight zero was drawn"
-    alive = weights > 0
-    expected = weights[alive].astype(np.float64) / weights.sum(dtype=np.float64) * len(drawn)
+    has_weight = weights > 0
+    expected = weights[has_weight].astype(np.float64) / weights.sum(dtype=np.float64) * len(outcomes)
     assert expected.min() >= 5, "draw more: the test has no power"
-    assert chisquare(counts[alive], expected).pvalue > ALPHA
+    assert chisquare(counts[has_weight], expected).pvalue > ALPHA
 
 
-def built_and_counted(client: Client, space: str) -> None:
+def assert_build_published(client: Client, space: str) -> None:
     """A build publishes what was loaded, with its counts and weights."""
     job = shop(client, space)
     assert job.state == "FINISHED", job.cause
@@ -82,33 +82,33 @@ def built_and_counted(client: Client, space: str) -> None:
     assert max(share.audit_tv for share in manifest.totals) <= 1e-9
 
 
-def draws_follow_weights(graph: Graph) -> None:
+def assert_draws_follow_weights(graph: Graph) -> None:
     """Nodes, edges and neighbors come as often as they weigh; uniform ones all alike."""
     src, dst, weights = shop_edges()
-    assert_follows(graph.sample_nodes(20_000, "item", seed=1).nodes, ITEM_WEIGHTS)
-    assert_follows(graph.sample_nodes(20_000, "item", seed=2, weighted=False).nodes, np.ones(ITEMS))
+    assert_follows_weights(graph.sample_nodes(20_000, "item", seed=1).nodes, ITEM_WEIGHTS)
+    assert_follows_weights(graph.sample_nodes(20_000, "item", seed=2, weighted=False).nodes, np.ones(ITEMS))
     edges = graph.sample_edges(60_000, "buys", seed=3)
-    assert_follows(edges.edge_ids, weights)
+    assert_follows_weights(edges.edge_ids, weights)
     assert np.array_equal(src[edges.edge_ids], edges.src)
     assert np.array_equal(dst[edges.edge_ids], edges.dst)
     assert np.array_equal(weights[edges.edge_ids], edges.weights)
     user = int(np.bincount(src, weights).argmax())
-    drawn = graph.sample_neighbors(np.full(50, user), "buys", 200, seed=4)
-    assert_follows(drawn.nodes.reshape(-1), np.bincount(dst[src == user], weights[src == user], ITEMS))
+    sample = graph.sample_neighbors(np.full(50, user), "buys", 200, seed=4)
+    assert_follows_weights(sample.nodes.reshape(-1), np.bincount(dst[src == user], weights[src == user], ITEMS))
 
 
-def reads_give_what_was_loaded(graph: Graph) -> None:
+def assert_reads_match_input(graph: Graph) -> None:
     """Neighbors, features and scans are the input."""
     src, dst, _ = shop_edges()
     users = np.array([7, 0, 7, 123_456_789])
-    found = graph.neighbors(users, "buys")
+    neighbors = graph.neighbors(users, "buys")
     for row, user in enumerate(users):
-        mine = np.flatnonzero(src == user)
-        mine = mine[np.lexsort((mine, dst[mine]))]
-        at = slice(found.indptr[row], found.indptr[row + 1])
-        assert found.nodes[at].tolist() == dst[mine].tolist()
-        assert found.edge_ids is not None
-        assert found.edge_ids[at].tolist() == mine.tolist()
+        edge_rows = np.flatnonzero(src == user)
+        edge_rows = edge_rows[np.lexsort((edge_rows, dst[edge_rows]))]
+        row_slice = slice(neighbors.indptr[row], neighbors.indptr[row + 1])
+        assert neighbors.nodes[row_slice].tolist() == dst[edge_rows].tolist()
+        assert neighbors.edge_ids is not None
+        assert neighbors.edge_ids[row_slice].tolist() == edge_rows.tolist()
     features = graph.node_features([3, 39], ["price", "tags"], "item")
     assert np.asarray(features["price"]).tolist() == [[3, -3], [39, -39]]
     indptr, values = features["tags"]
@@ -117,18 +117,18 @@ def reads_give_what_was_loaded(graph: Graph) -> None:
     assert sorted(np.concatenate([batch.edge_ids for batch in graph.scan_edges("buys")]).tolist()) == list(range(EDGES))
 
 
-def answers(graph: Graph, *, version: int | None = None) -> list[bytes]:
+def result_bytes(graph: Graph, *, version: int | None = None) -> list[bytes]:
     """What a fixed set of requests gives, as bytes: equal wherever content, request and seed are."""
     users = np.arange(0, USERS, 7)
     nodes = graph.sample_nodes(500, seed=11, version=version)
     edges = graph.sample_edges(500, seed=12, version=version)
-    near = graph.sample_neighbors(users, "buys", 6, seed=13, replace=False, version=version)
-    far = graph.sample_fanout(users, ["follows", "buys"], [3, 2], seed=14, version=version)
-    arrays = [nodes.nodes, nodes.types, edges.edge_ids, edges.src, near.nodes, *(hop.nodes for hop in far.hops)]
+    neighbors = graph.sample_neighbors(users, "buys", 6, seed=13, replace=False, version=version)
+    fanout = graph.sample_fanout(users, ["follows", "buys"], [3, 2], seed=14, version=version)
+    arrays = [nodes.nodes, nodes.types, edges.edge_ids, edges.src, neighbors.nodes, *(hop.nodes for hop in fanout.hops)]
     return [np.ascontiguousarray(array).tobytes() for array in arrays]
 
 
-def wrong_requests_are_refused(client: Client, space: str) -> None:
+def assert_bad_requests_rejected(client: Client, space: str) -> None:
     """What can not be answered is an error of the right class that names the value."""
     graph = client.graph(space)
     with pytest.raises(asterism.errors.NotFound, match="no-such-space"):

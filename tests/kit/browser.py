@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-LOADED = "main[aria-busy=false]"
+LOADED_SELECTOR = "main[aria-busy=false]"
 """There once a page has what it shows."""
 
 FINDINGS = (Path(__file__).parent / "findings.js").read_text()
@@ -22,10 +22,10 @@ FINDINGS = (Path(__file__).parent / "findings.js").read_text()
 
 def browser_path() -> str | None:
     """A Chromium of this system."""
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
-class Watched:
+class MonitoredPage:
     """A page in a context of its own, with all that it fetches and complains of.
 
     Parameters
@@ -46,7 +46,7 @@ class Watched:
         self.page.on("request", lambda request: self.requests.append(request.url))
 
     @property
-    def foreign(self) -> list[str]:
+    def foreign_requests(self) -> list[str]:
         """What was asked of another host."""
         host = urlsplit(self.address).netloc
         return [url for url in self.requests if urlsplit(url).netloc != host]
@@ -54,20 +54,20 @@ class Watched:
     def open(self, path: str) -> Page:
         """Go to a page, and wait for what it shows."""
         self.page.goto(self.address + path)
-        self.page.locator(LOADED).wait_for()
+        self.page.locator(LOADED_SELECTOR).wait_for()
         return self.page
 
     def findings(self) -> list[str]:
         """What is wrong with the page that is shown."""
-        found: list[str] = self.page.evaluate(FINDINGS)
-        return found
+        problems: list[str] = self.page.evaluate(FINDINGS)
+        return problems
 
     def rows(self, table: str) -> list[list[str]]:
         """The texts of a table's rows."""
-        found: list[list[str]] = self.page.locator(f"#{table} tbody tr").evaluate_all(
+        texts: list[list[str]] = self.page.locator(f"#{table} tbody tr").evaluate_all(
             "rows => rows.map((row) => [...row.cells].map((cell) => cell.innerText.trim()))"
         )
-        return found
+        return texts
 
 
 @contextmanager
@@ -86,10 +86,10 @@ def chromium(path: str) -> Iterator[Browser]:
 
 
 @contextmanager
-def watched(browser: Browser, address: str, *, width: int = 1280, scheme: Any = "light") -> Iterator[Watched]:
+def monitored_page(browser: Browser, address: str, *, width: int = 1280, scheme: Any = "light") -> Iterator[MonitoredPage]:
     """A page of its own: nothing is kept from others."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce")
     try:
-        yield Watched(context, address)
+        yield MonitoredPage(context, address)
     finally:
         context.close()

@@ -15,10 +15,10 @@ from asterism_proto.schema import Schema
 from graphkit.split import part_of
 from storaged.build.__main__ import build
 from storaged.build.marks import part_folder
-from storaged.build.progress import Progress
-from storaged.build.task import PartResult, Task
+from storaged.build.progress import ProgressReporter
+from storaged.build.task import PartResult, BuildTask
 from storaged.store import graph
-from storaged.store.graph import Block, GraphStore
+from storaged.store.graph import Block, BlockStore
 from storaged.store.image import PartImage, open_part
 
 
@@ -33,29 +33,29 @@ class Op:
     """NODES: ids, weight?, f:x (float32 [n, 2])?, f:l (lists, as `lists`)?; OUT_EDGES: src, dst, eid, weight?, f:y?; deletes as on the wire."""
 
 
-def rows_of(arrays: dict[str, NDArray[np.generic]], keep: NDArray[np.bool_]) -> dict[str, NDArray[np.generic]]:
+def select_rows(arrays: dict[str, NDArray[np.generic]], mask: NDArray[np.bool_]) -> dict[str, NDArray[np.generic]]:
     """The kept rows of every section, lists included."""
-    out: dict[str, NDArray[np.generic]] = {}
+    rows: dict[str, NDArray[np.generic]] = {}
     for name, array in arrays.items():
         if name.endswith(".indptr"):
             lengths = np.diff(array)
             values = arrays[name[: -len("indptr")] + "values"]
-            out[name] = np.concatenate([[0], np.cumsum(lengths[keep])]).astype(np.int64)
-            out[name[: -len("indptr")] + "values"] = values[np.repeat(keep, lengths)]
+            rows[name] = np.concatenate([[0], np.cumsum(lengths[mask])]).astype(np.int64)
+            rows[name[: -len("indptr")] + "values"] = values[np.repeat(mask, lengths)]
         elif not name.endswith(".values"):
-            out[name] = array[keep]
-    return out
+            rows[name] = array[mask]
+    return rows
 
 
 def blocks_of(schema: Schema, load_id: int, chunk: int, op: Op) -> list[Block]:
     """What graphd makes of a chunk: a block per part and copy."""
-    out: list[Block] = []
+    blocks: list[Block] = []
 
     def send(kind: int, parts: NDArray[np.int32] | None, arrays: dict[str, NDArray[np.generic]]) -> None:
         for part in range(schema.parts):
-            mine = arrays if parts is None else rows_of(arrays, parts == part)
-            if len(next(iter(mine.values()))):
-                out.append(Block(load_id=load_id, chunk=chunk, kind=kind, type_id=op.type_id, part=part, arrays=mine))
+            part_arrays = arrays if parts is None else select_rows(arrays, parts == part)
+            if len(next(iter(part_arrays.values()))):
+                blocks.append(Block(load_id=load_id, chunk=chunk, kind=kind, type_id=op.type_id, part=part, arrays=part_arrays))
 
     def owner(name: str) -> NDArray[np.int32]:
         return part_of(op.arrays[name], schema.parts, schema.placement)
@@ -68,35 +68,35 @@ def blocks_of(schema: Schema, load_id: int, chunk: int, op: Op) -> list[Block]:
     elif op.kind == graph.NODE_DELETES:
         send(graph.NODE_DELETES, None, op.arrays)
     else:
-        plain = {name: array for name, array in op.arrays.items() if not name.startswith("f:")}
+        columns = {name: array for name, array in op.arrays.items() if not name.startswith("f:")}
         features = {name: array for name, array in op.arrays.items() if name.startswith("f:")}
         if op.kind == graph.OUT_EDGES:
-            named = schema.edge_types[op.type_id].near_columns
-            plain |= {f"w:{name}": op.arrays[f"f:{name}"] for name in named if f"f:{name}" in op.arrays}
-        inward = graph.IN_EDGES if op.kind == graph.OUT_EDGES else graph.IN_EDGE_DELETES
-        send(op.kind, owner("src"), plain)
+            near_columns = schema.edge_types[op.type_id].edge_columns
+            columns |= {f"w:{name}": op.arrays[f"f:{name}"] for name in near_columns if f"f:{name}" in op.arrays}
+        in_kind = graph.IN_EDGES if op.kind == graph.OUT_EDGES else graph.IN_EDGE_DELETES
+        send(op.kind, owner("src"), columns)
         if schema.has_in:
-            send(inward, owner("dst"), plain)
+            send(in_kind, owner("dst"), columns)
         if features:
             send(graph.EDGE_FEATURES, (op.arrays["eid"] % schema.parts).astype(np.int32), {"eid": op.arrays["eid"], **features})
-    return out
+    return blocks
 
 
-def write_loads(store: GraphStore, schema: Schema, loads: Sequence[Sequence[Op]]) -> list[int]:
+def write_loads(store: BlockStore, schema: Schema, loads: Sequence[Sequence[Op]]) -> list[int]:
     """Write every load, chunk by chunk; gives their ids, in commit order."""
     for load_id, ops in enumerate(loads, 1):
         for chunk, op in enumerate(ops):
             store.write(blocks_of(schema, load_id, chunk, op))
         committed = range(1, load_id)
-        for type_id, chunk in store.births(load_id, committed):
-            arrays = {"ids": store.born(type_id, chunk, load_id, committed)}
-            kind = graph.NODE_BIRTHS
+        for type_id, chunk in store.revivals(load_id, committed):
+            arrays = {"ids": store.revived_ids(type_id, chunk, load_id, committed)}
+            kind = graph.NODE_REVIVALS
             store.write([Block(load_id=load_id, chunk=chunk, kind=kind, type_id=type_id, part=part, arrays=arrays) for part in range(schema.parts)])
     return list(range(1, len(loads) + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
+class BuildResult:
     """What a build left."""
 
     output: Path
@@ -108,41 +108,41 @@ class Built:
         return [result.digest for result in self.results]
 
 
-def built(
+def run_build(
     folder: Path,
     schema: Schema,
     loads: Sequence[Sequence[Op]],
     *,
     memory_limit_mib: int = 512,
     name: str = "out",
-    upto: int | None = None,
-    sources: Sequence[Built] = (),
+    commit: int | None = None,
+    sources: Sequence[BuildResult] = (),
     indexes: Sequence[Index] = (),
-) -> Built:
+) -> BuildResult:
     """Write the loads (once per folder), take a checkpoint, build every part here, and open the images.
 
-    With ``upto`` only so many of the loads count; units are linked from ``sources``.
+    With ``commit`` only so many of the loads count; units are linked from ``sources``.
     """
     checkpoint = folder / "checkpoint"
     if not checkpoint.exists():
-        store = GraphStore.open(folder / "graph", schema)
+        store = BlockStore.open(folder / "graph", schema)
         write_loads(store, schema, loads)
         store.checkpoint(checkpoint)
         store.close()
-    task = Task(
+    task = BuildTask(
         space_id=1,
         schema=schema,
         parts=tuple(range(schema.parts)),
-        cut=len(loads) if upto is None else upto,
-        loads=tuple(range(1, len(loads) + 1))[:upto],
+        cut=len(loads) if commit is None else commit,
+        loads=tuple(range(1, len(loads) + 1))[:commit],
         checkpoint=checkpoint,
         output=folder / name,
         memory_limit_mib=memory_limit_mib,
         sources=tuple(source.output for source in sources),
         indexes=tuple(indexes),
     )
-    results = build(task, Progress(io.StringIO()))
-    return Built(output=task.output, results=results, images=[open_part(part_folder(task.output, part), verify=True) for part in range(schema.parts)])
+    results = build(task, ProgressReporter(io.StringIO()))
+    return BuildResult(output=task.output, results=results, images=[open_part(part_folder(task.output, part), verify=True) for part in range(schema.parts)])
 
 
 @dataclass(slots=True)
@@ -158,7 +158,7 @@ class Oracle:
     """Of each type, those that were deleted and not written again."""
 
     @classmethod
-    def after(cls, schema: Schema, loads: Sequence[Sequence[Op]]) -> Oracle:
+    def from_loads(cls, schema: Schema, loads: Sequence[Sequence[Op]]) -> Oracle:
         """The state behind ``loads``."""
         oracle = cls(
             schema,
@@ -183,20 +183,20 @@ class Oracle:
         else:
             for src, dst, eid in zip(*(op.arrays[name].tolist() for name in ("src", "dst", "eid")), strict=True):
                 unique = self.schema.edge_types[op.type_id].multiplicity == "unique"
-                kept = [e for e in self.edges[op.type_id] if (e[0], e[1]) != (src, dst) or not (unique or eid in (-1, e[2]))]
-                self.edges[op.type_id] = kept
+                remaining = [e for e in self.edges[op.type_id] if (e[0], e[1]) != (src, dst) or not (unique or eid in (-1, e[2]))]
+                self.edges[op.type_id] = remaining
 
-    def living_edges(self, type_id: int, *, incoming: bool = False) -> list[tuple[int, int, int, float]]:
+    def live_edges(self, type_id: int, *, incoming: bool = False) -> list[tuple[int, int, int, float]]:
         """Edges whose near end exists and whose far end is not deleted, by (near, far, eid).
 
         A far end that never was is let through: graphd asks for it at the door, and a part can not know.
         """
         edge_type = self.schema.edge_types[type_id]
         src_type, dst_type = self.schema.node_type_id(edge_type.src_type), self.schema.node_type_id(edge_type.dst_type)
-        near_type, far_type = (dst_type, src_type) if incoming else (src_type, dst_type)
-        near, far = (1, 0) if incoming else (0, 1)
-        alive = (e for e in self.edges[type_id] if e[near] in self.nodes[near_type] and e[far] not in self.deleted[far_type])
-        return sorted(alive, key=lambda e: (e[near], e[far], e[2]))
+        local_type, remote_type = (dst_type, src_type) if incoming else (src_type, dst_type)
+        local, remote = (1, 0) if incoming else (0, 1)
+        alive = (e for e in self.edges[type_id] if e[local] in self.nodes[local_type] and e[remote] not in self.deleted[remote_type])
+        return sorted(alive, key=lambda e: (e[local], e[remote], e[2]))
 
     def _upsert_nodes(self, op: Op) -> None:
         for i, node in enumerate(op.arrays["ids"].tolist()):

@@ -79,26 +79,26 @@ def load(client: Client, space: str, placement: str = "mix64") -> Graph:
     client.create_space(space, schema(placement))
     people, rng = person_ids(), np.random.default_rng(3)
     weights = np.concatenate([[4e4], rng.random(PEOPLE - 1)])  # one draw in two hundred is anybody else
-    writing = client.begin_load(space, source="cases")
+    open_load = client.begin_load(space, source="cases")
     names = [f"person {i}" for i in range(PEOPLE)]
-    writing.write_nodes(0, "person", people, weights=weights, features={"age": np.arange(PEOPLE) % 99, "name": names})
-    words = np.concatenate([[0], np.cumsum(np.arange(PAPERS) % 4)])
+    open_load.write_nodes(0, "person", people, weights=weights, features={"age": np.arange(PEOPLE) % 99, "name": names})
+    words_indptr = np.concatenate([[0], np.cumsum(np.arange(PAPERS) % 4)])
     vec = np.arange(PAPERS * 3).reshape(PAPERS, 3)
-    writing.write_nodes(1, "paper", np.arange(PAPERS), features={"vec": vec, "words": (words, np.arange(words[-1]))})
+    open_load.write_nodes(1, "paper", np.arange(PAPERS), features={"vec": vec, "words": (words_indptr, np.arange(words_indptr[-1]))})
     for chunk, (relation, (src, dst, weight)) in enumerate(edges().items(), start=2):
         features: dict[str, Any] = {}
         if relation == "writes":
             tags = np.concatenate([[0], np.cumsum(np.arange(WRITES) % 3)])
             features = {"when": np.arange(WRITES), "tags": (tags, np.arange(tags[-1]) / 2)}
-        writing.write_edges(chunk, relation, src, dst, weights=None if relation == "by" else weight, features=features)
-    writing.commit()
+        open_load.write_edges(chunk, relation, src, dst, weights=None if relation == "by" else weight, features=features)
+    open_load.commit()
     graph = client.graph(space)
     graph.build(timeout_s=HANG_S)
     return graph
 
 
 @cache
-def _built() -> Path:
+def _built_folder() -> Path:
     """Build the graph in a folder of this process, which goes with it."""
     folder = tempfile.TemporaryDirectory(prefix="asterism-cases-")
     atexit.register(folder.cleanup)
@@ -107,12 +107,12 @@ def _built() -> Path:
     return Path(folder.name) / "graphs"
 
 
-def built_in(folder: Path) -> Path:
+def copy_built_graph(folder: Path) -> Path:
     """Return ``folder`` with the graph in it, as the space ``cases`` at version 1 of an embedded service.
 
     It is built once in a process and copied from then on, which takes a tenth of the time.
     """
-    shutil.copytree(_built(), folder, dirs_exist_ok=True)
+    shutil.copytree(_built_folder(), folder, dirs_exist_ok=True)
     return folder
 
 
@@ -122,7 +122,7 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
     papers = np.concatenate([np.arange(0, PAPERS, 2), [-1, 12345, 0, 0]])
     mixed = np.concatenate([people, papers])
     types = np.concatenate([np.zeros(len(people), np.int32), np.ones(len(papers), np.int32)])
-    made: dict[str, Callable[[], Any]] = {
+    calls_by_name: dict[str, Callable[[], Any]] = {
         "statement": lambda: (
             graph.query(f"SAMPLE 7 NEIGHBORS FROM $people OVER writes SEED {SEED} YIELD src, dst, edge_id", {"people": people}).values
         ),
@@ -296,32 +296,32 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "scan of edges": lambda: list(graph.scan_edges("writes", ["tags", "when"], rows=37)),
         "scan of plain edges": lambda: list(graph.scan_edges("by")),
     }
-    made |= _under_conditions(graph, people, papers, mixed, types)
-    made |= timed_cases.until_times(graph, people, papers, WRITES, SEED)
-    for way, nodes, ntype in (("out", mixed, types), ("in", mixed, types)):
+    calls_by_name |= _filtered_calls(graph, people, papers, mixed, types)
+    calls_by_name |= timed_cases.temporal_calls(graph, people, papers, WRITES, SEED)
+    for edge_direction, nodes, ntype in (("out", mixed, types), ("in", mixed, types)):
         for replace in (True, False):
             for weighted in (True, False):
-                made[f"neighbors {way} replace={replace} weighted={weighted}"] = lambda w=way, r=replace, q=weighted, n=nodes, t=ntype: (
+                calls_by_name[f"neighbors {edge_direction} replace={replace} weighted={weighted}"] = lambda w=edge_direction, r=replace, q=weighted, n=nodes, t=ntype: (
                     graph.sample_neighbors(n, None, 5, ntype=t, direction=w, replace=r, weighted=q, edge_ids=True, seed=SEED)
                 )
-                made[f"probabilities of neighbors {way} replace={replace} weighted={weighted}"] = lambda w=way, r=replace, q=weighted: (
+                calls_by_name[f"probabilities of neighbors {edge_direction} replace={replace} weighted={weighted}"] = lambda w=edge_direction, r=replace, q=weighted: (
                     graph.sample_neighbors(mixed, None, 5, ntype=types, direction=w, replace=r, weighted=q, probabilities=True, seed=SEED)
                 )
-        made[f"heaviest neighbors {way}"] = lambda w=way, n=nodes, t=ntype: graph.top_k_neighbors(n, None, 4, ntype=t, direction=w, edge_ids=True)
-        made[f"degrees {way}"] = lambda w=way, n=nodes, t=ntype: graph.degrees(n, ["cites", "by", "writes"], ntype=t, direction=w)
+        calls_by_name[f"heaviest neighbors {edge_direction}"] = lambda w=edge_direction, n=nodes, t=ntype: graph.top_k_neighbors(n, None, 4, ntype=t, direction=w, edge_ids=True)
+        calls_by_name[f"degrees {edge_direction}"] = lambda w=edge_direction, n=nodes, t=ntype: graph.degrees(n, ["cites", "by", "writes"], ntype=t, direction=w)
         for sort in (None, "id", "weight"):
-            made[f"all neighbors {way} sort={sort}"] = lambda w=way, s=sort, n=nodes, t=ntype: graph.neighbors(
+            calls_by_name[f"all neighbors {edge_direction} sort={sort}"] = lambda w=edge_direction, s=sort, n=nodes, t=ntype: graph.neighbors(
                 n, ["by", "writes", "cites"], ntype=t, direction=w, sort=s
             )
-    return made
+    return calls_by_name
 
 
-def _under_conditions(graph: Graph, people: np.ndarray, papers: np.ndarray, mixed: np.ndarray, types: np.ndarray) -> dict[str, Callable[[], Any]]:
+def _filtered_calls(graph: Graph, people: np.ndarray, papers: np.ndarray, mixed: np.ndarray, types: np.ndarray) -> dict[str, Callable[[], Any]]:
     """Calls under conditions that read what is kept with the rows, at either end of them, and elsewhere."""
-    each = "type == 'writes' and when < 2000 and dst.vec[0] > 20 or type == 'cites' and dst.vec[2] < 150 or type == 'by' and dst.name != 'person 7'"
-    back = "type == 'writes' and src.age > 20 and when in (1, 5, 8, 13) or type == 'cites' and weight > 1 or type == 'by' and src.words is null"
-    apart = "dst.words is not null or src.vec[1] < 90"
-    return whole_cases.calls(graph, mixed, types, each, SEED) | {
+    edge_filter = "type == 'writes' and when < 2000 and dst.vec[0] > 20 or type == 'cites' and dst.vec[2] < 150 or type == 'by' and dst.name != 'person 7'"
+    reverse_filter = "type == 'writes' and src.age > 20 and when in (1, 5, 8, 13) or type == 'cites' and weight > 1 or type == 'by' and src.words is null"
+    feature_filter = "dst.words is not null or src.vec[1] < 90"
+    return whole_cases.calls(graph, mixed, types, edge_filter, SEED) | {
         "nodes where": lambda: graph.sample_nodes(700, "person", where="age < 30 and name != 'person 7'", probabilities=True, seed=SEED),
         "nodes of several types where": lambda: graph.sample_nodes(
             500, where="type == 'person' and age between 10 and 20 or type == 'paper' and vec[1] > 100", seed=SEED
@@ -336,9 +336,9 @@ def _under_conditions(graph: Graph, people: np.ndarray, papers: np.ndarray, mixe
         "distinct edges where": lambda: graph.sample_edges(
             200, "writes", where="tags is not null and src.name != 'person 1'", weight="recent", replace=False, seed=SEED
         ),
-        "neighbors where": lambda: graph.sample_neighbors(mixed, None, 5, ntype=types, where=each, edge_ids=True, probabilities=True, seed=SEED),
+        "neighbors where": lambda: graph.sample_neighbors(mixed, None, 5, ntype=types, where=edge_filter, edge_ids=True, probabilities=True, seed=SEED),
         "distinct neighbors where, against the edges": lambda: graph.sample_neighbors(
-            mixed, None, 5, ntype=types, where=back, direction="in", replace=False, edge_ids=True, seed=SEED
+            mixed, None, 5, ntype=types, where=reverse_filter, direction="in", replace=False, edge_ids=True, seed=SEED
         ),
         "uniform neighbors where": lambda: graph.sample_neighbors(people, "writes", 3, where="when > 900", weighted=False, seed=SEED),
         "edges of an index": lambda: graph.sample_edges(800, "writes", where="when between 300 and 900", probabilities=True, seed=SEED),
@@ -350,30 +350,30 @@ def _under_conditions(graph: Graph, people: np.ndarray, papers: np.ndarray, mixe
             papers, "writes", 5, where="when > 500", direction="in", replace=False, edge_ids=True, probabilities=True, seed=SEED
         ),
         "fanout of an index": lambda: graph.sample_fanout(people, ["writes"], [4], where="when != 77", edge_ids=True, seed=SEED),
-        "fanout where": lambda: graph.sample_fanout(people, ["writes", ["cites", "by"]], [4, 3], where=each, edge_ids=True, seed=SEED),
-        "walks where": lambda: graph.random_walk(papers, ["cites"], 6, where=apart, p=0.25, q=4.0, edge_ids=True, seed=SEED),
-        "visits where": lambda: graph.sample_pinsage(papers, ["cites"], 5, walks=12, where=apart, weighted=False, seed=SEED),
-        "subgraph where": lambda: graph.sample_subgraph(papers, [4, 3], ["cites", "by", "writes"], ntype="paper", where=each, seed=SEED),
-        "LABOR where": lambda: graph.sample_labor(papers, [4, 3], ["cites", "by", "writes"], importance=1, ntype="paper", where=each, seed=SEED),
-        "LABOR-0 where": lambda: graph.sample_labor(papers, [4, -1], ["cites", "by", "writes"], ntype="paper", where=each, seed=SEED),
+        "fanout where": lambda: graph.sample_fanout(people, ["writes", ["cites", "by"]], [4, 3], where=edge_filter, edge_ids=True, seed=SEED),
+        "walks where": lambda: graph.random_walk(papers, ["cites"], 6, where=feature_filter, p=0.25, q=4.0, edge_ids=True, seed=SEED),
+        "visits where": lambda: graph.sample_pinsage(papers, ["cites"], 5, walks=12, where=feature_filter, weighted=False, seed=SEED),
+        "subgraph where": lambda: graph.sample_subgraph(papers, [4, 3], ["cites", "by", "writes"], ntype="paper", where=edge_filter, seed=SEED),
+        "LABOR where": lambda: graph.sample_labor(papers, [4, 3], ["cites", "by", "writes"], importance=1, ntype="paper", where=edge_filter, seed=SEED),
+        "LABOR-0 where": lambda: graph.sample_labor(papers, [4, -1], ["cites", "by", "writes"], ntype="paper", where=edge_filter, seed=SEED),
         "subgraph where, against the edges": lambda: graph.sample_subgraph(
-            papers[:20], [-1, 2], ["cites", "writes"], ntype="paper", direction="in", where=back, seed=SEED
+            papers[:20], [-1, 2], ["cites", "writes"], ntype="paper", direction="in", where=reverse_filter, seed=SEED
         ),
-        "ego subgraphs where": lambda: graph.sample_ego_subgraphs(papers, [3, 2], ["cites", "by", "writes"], ntype="paper", where=each, seed=SEED),
-        "induced subgraph where": lambda: graph.induced_subgraph(mixed, ntype=types, where=each),
-        "a layer where": lambda: graph.sample_layer(papers, ["cites"], 30, where=apart, replace=False, edge_ids=True, seed=SEED),
+        "ego subgraphs where": lambda: graph.sample_ego_subgraphs(papers, [3, 2], ["cites", "by", "writes"], ntype="paper", where=edge_filter, seed=SEED),
+        "induced subgraph where": lambda: graph.induced_subgraph(mixed, ntype=types, where=edge_filter),
+        "a layer where": lambda: graph.sample_layer(papers, ["cites"], 30, where=feature_filter, replace=False, edge_ids=True, seed=SEED),
         "negatives where": lambda: graph.sample_negatives(
             papers, 6, "paper", exclude=papers, where="vec[0] > 12", weight="aged", probabilities=True, seed=SEED
         ),
         "nodes like others where": lambda: graph.sample_nodes_like(people, 4, ntype="person", where="age > 40", unknown="none", seed=SEED),
-        "all neighbors where": lambda: graph.neighbors(mixed, ["by", "writes", "cites"], ntype=types, where=each),
-        "heaviest neighbors where": lambda: graph.top_k_neighbors(papers, ["writes", "cites"], 4, direction="in", where=back, edge_ids=True),
-        "degrees where": lambda: graph.degrees(papers, "cites", where=apart, weight="recent"),
-        "edges between lists where": lambda: graph.adjacency(papers, papers, "cites", where=apart, edge_ids=True),
+        "all neighbors where": lambda: graph.neighbors(mixed, ["by", "writes", "cites"], ntype=types, where=edge_filter),
+        "heaviest neighbors where": lambda: graph.top_k_neighbors(papers, ["writes", "cites"], 4, direction="in", where=reverse_filter, edge_ids=True),
+        "degrees where": lambda: graph.degrees(papers, "cites", where=feature_filter, weight="recent"),
+        "edges between lists where": lambda: graph.adjacency(papers, papers, "cites", where=feature_filter, edge_ids=True),
     }
 
 
-def answers(graph: Graph) -> dict[str, str]:
+def call_digests(graph: Graph) -> dict[str, str]:
     """A digest of what every call gives."""
     return {name: digest(call()) for name, call in calls(graph).items()}
 
@@ -381,24 +381,24 @@ def answers(graph: Graph) -> dict[str, str]:
 def digest(value: Any) -> str:
     """Of every array in a record, mapping or list, with its dtype and shape; versions, seeds and names of parts too."""
     state = hashlib.sha256()
-    _feed(state.update, value)
+    _update_digest(state.update, value)
     return state.hexdigest()[:16]
 
 
-def _feed(update: Callable[[bytes], None], value: Any) -> None:
+def _update_digest(update: Callable[[bytes], None], value: Any) -> None:
     if isinstance(value, np.ndarray):
         update(f"{value.dtype}{value.shape}".encode() + value.tobytes())
     elif isinstance(value, Mapping):
         for name in sorted(value):
             update(name.encode())
-            _feed(update, value[name])
+            _update_digest(update, value[name])
     elif isinstance(value, list | tuple):
         for item in value:
-            _feed(update, item)
+            _update_digest(update, item)
     elif hasattr(value, "__dataclass_fields__"):
         for name in value.__dataclass_fields__:
             if name not in ("version", "token", "cursor"):  # not part of the promise: rebuilt content has another one
-                _feed(update, getattr(value, name))
+                _update_digest(update, getattr(value, name))
     else:
         update(repr(value).encode())
 

@@ -16,7 +16,7 @@ from tests.kit.waiting import wait_until
 
 
 @cache
-def _built(storageds: int) -> Path:
+def _built_folder(storageds: int) -> Path:
     """Build the graph on a number of storageds; return the folder with the data of metad and storageds, which goes with this process."""
     folder = tempfile.TemporaryDirectory(prefix="asterism-cases-")
     atexit.register(folder.cleanup)
@@ -36,6 +36,6 @@ def cases_cluster(storageds: int, graphds: int = 1) -> Iterator[LocalCluster]:
     """
     with tempfile.TemporaryDirectory(prefix="asterism-cluster-") as name:
         for data in ("metad", *(f"storaged-{i}" for i in range(storageds))):
-            shutil.copytree(_built(storageds) / data, Path(name) / data)
+            shutil.copytree(_built_folder(storageds) / data, Path(name) / data)
         with LocalCluster(storageds, graphds, folder=Path(name)) as cluster:
             yield cluster

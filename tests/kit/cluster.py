@@ -20,20 +20,20 @@ from typing import Any, Self
 import asterism
 from tests.kit.faults import Faults
 from tests.kit.ports import ReservedPort
-from tests.kit.proxy import Line
-from tests.kit.relay import Relay
+from tests.kit.proxy import CuttableProxy
+from tests.kit.relay import FaultyRelay
 from tests.kit.waiting import HANG_S
-from tests.kit.zygote import ZYGOTE, Forked
+from tests.kit.zygote import ZYGOTE, ForkedProcess
 
 READY_S = HANG_S
 STOP_S = HANG_S / 5
 """After which a daemon that does not end is killed."""
 LOG_TAIL = 60
-FAST = ("--heartbeat-interval-s", "0.2")
+FAST_HEARTBEATS = ("--heartbeat-interval-s", "0.2")
 """Beats of a test cluster: what is gone is noticed soon."""
 
 
-def _online(client: asterism.Client) -> set[str]:
+def _online_addresses(client: asterism.Client) -> set[str]:
     """Addresses of the daemons that metad hears; none while no graphd has found a metad that was just started."""
     try:
         return {host.address for host in client.hosts() if host.online}
@@ -55,7 +55,7 @@ class Daemon:
         self._report = folder / f"{name}.ports.json"
         listen = ["--listen", self.address, "--http-listen", self.http_address, "--ports-file", str(self._report)]
         self._command = [sys.executable, "-m", *command, *listen]
-        self.process: subprocess.Popen[bytes] | Forked | None = None
+        self.process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self.cold = False
         """Execute it instead of forking it: for what is measured from an interpreter's start on, memory above all."""
         self.prefix: Sequence[str] = ()
@@ -82,12 +82,12 @@ class Daemon:
         self._report.unlink(missing_ok=True)
         with self.log.open("ab") as log:
             # A session of its own, so that what it starts ends with it.
-            if not self.cold and not self.prefix and ZYGOTE.suits(self.environment):
+            if not self.cold and not self.prefix and ZYGOTE.can_fork(self.environment):
                 self.process = ZYGOTE.fork(self._command[2:], environment=self.environment, output=log.fileno())
             else:
                 self.process = subprocess.Popen([*self.prefix, *self._command], stdout=log, stderr=log, start_new_session=True, env=self.environment)
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether it says so."""
         if not self._report.exists():  # it does not listen yet
             return False
@@ -97,7 +97,7 @@ class Daemon:
         except (OSError, urllib.error.HTTPError):
             return False
 
-    def ended(self) -> int | None:
+    def exit_status(self) -> int | None:
         """Its exit status, once it has ended."""
         return self.process.poll() if self.process is not None else 0
 
@@ -115,9 +115,9 @@ class Daemon:
     def stop(self) -> int:
         """SIGTERM it and give its exit status; SIGKILL where it does not go."""
         self.terminate()
-        return self.gone()
+        return self.wait_exit()
 
-    def gone(self) -> int:
+    def wait_exit(self) -> int:
         """Wait until it is, and give its exit status; SIGKILL where it does not go."""
         if self.process is None:
             return 0
@@ -129,17 +129,17 @@ class Daemon:
     def tail(self) -> str:
         """The end of its log."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return "\n".join([f"--- {self.name} (exit {self.ended()})", *lines[-LOG_TAIL:]])
+        return "\n".join([f"--- {self.name} (exit {self.exit_status()})", *lines[-LOG_TAIL:]])
 
     def release(self) -> None:
         """Let others have its ports."""
         for port in self._ports:
             port.close()
 
-    def _signal(self, number: signal.Signals) -> None:
+    def _signal(self, signal_number: signal.Signals) -> None:
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, number)
+                os.killpg(self.process.pid, signal_number)
 
 
 class LocalCluster:
@@ -155,8 +155,8 @@ class LocalCluster:
         More flags by role: ``{"storaged": ["--memory-limit-mib", "64"]}``.
     environment : mapping
         Of every process, beside this one's.
-    lines : bool
-        Let each storaged speak to metad over a line of its own that a test can cut: ``lines["storaged-0"]``.
+    proxies : bool
+        Let each storaged speak to metad over a line of its own that a test can cut: ``proxies["storaged-0"]``.
     relay : bool
         Let storageds speak to metad over a network that a test can make wild: ``relay.wild``.
     faults : bool
@@ -180,7 +180,7 @@ class LocalCluster:
         folder: Path | None = None,
         flags: Mapping[str, Sequence[str]] | None = None,
         environment: Mapping[str, str] | None = None,
-        lines: bool = False,
+        proxies: bool = False,
         relay: bool = False,
         faults: bool = False,
         data: Mapping[str, Path] | None = None,
@@ -191,30 +191,30 @@ class LocalCluster:
         self._environment = environment
         self._temporary = tempfile.TemporaryDirectory(prefix="asterism-cluster-") if folder is None else None
         self.folder = folder or Path(self._temporary.name if self._temporary else "")
-        self._more = flags or {}
+        self._extra_flags = flags or {}
         if allowed is None:
             allowed = [f"file://{self.folder if folder is None else folder.absolute().parent}"]
         self._allowed = ("--allowed-addresses", ",".join(allowed))
         self._clients: list[asterism.Client] = []
         self.daemons: dict[str, Daemon] = {}
         self._folders: dict[str, Path] = {}
-        beats = FAST if fast else ()
+        heartbeat_flags = FAST_HEARTBEATS if fast else ()
         metad = self._add("metad", "metad", (data or {}).get("metad", self.folder / "metad"))
-        self.lines: dict[str, Line] = {}
-        self.relay = Relay(metad.address) if relay else None
+        self.proxies: dict[str, CuttableProxy] = {}
+        self.relay = FaultyRelay(metad.address) if relay else None
         self.faults: dict[str, Faults] = {}
         for i in range(storageds):
             name = f"storaged-{i}"
             address = self.relay.address if self.relay is not None else metad.address
-            if lines:
-                self.lines[name] = Line(metad.address)
-                address = self.lines[name].address
-            self._add(name, "storaged", (data or {}).get(name, self.folder / name), "--metad", address, *beats)
+            if proxies:
+                self.proxies[name] = CuttableProxy(metad.address)
+                address = self.proxies[name].address
+            self._add(name, "storaged", (data or {}).get(name, self.folder / name), "--metad", address, *heartbeat_flags)
         for i in range(graphds):
-            self._add(f"graphd-{i}", "graphd", None, "--metad", metad.address, *beats)
+            self._add(f"graphd-{i}", "graphd", None, "--metad", metad.address, *heartbeat_flags)
         for name, daemon in self.daemons.items() if faults else ():
             self.faults[name] = Faults(self.folder / f"{name}.faults.json")
-            daemon.environment = self.faults[name].added_to(daemon.environment)
+            daemon.environment = self.faults[name].add_to_environment(daemon.environment)
         for daemon in self.daemons.values():
             daemon.cold = cold
 
@@ -263,20 +263,20 @@ class LocalCluster:
 
     def wait_ready(self, timeout_s: float = READY_S) -> None:
         """Wait until every daemon that runs says that it is ready, and metad has heard all storageds."""
-        until = time.monotonic() + timeout_s
-        waiting = [daemon for daemon in self.daemons.values() if daemon.ended() is None]
-        while waiting:
-            for daemon in waiting:
-                if daemon.ended() is not None:
-                    raise RuntimeError(f"{daemon.name} ended with {daemon.ended()} before it was ready")
-            waiting = [daemon for daemon in waiting if not daemon.ready()]
-            if waiting and time.monotonic() > until:
-                raise TimeoutError(f"not ready within {timeout_s} s: {', '.join(daemon.name for daemon in waiting)}")
-            time.sleep(0.05 if waiting else 0)
-        storageds = {daemon.address for name, daemon in self.daemons.items() if name.startswith("storaged") and daemon.ended() is None}
+        deadline = time.monotonic() + timeout_s
+        pending = [daemon for daemon in self.daemons.values() if daemon.exit_status() is None]
+        while pending:
+            for daemon in pending:
+                if daemon.exit_status() is not None:
+                    raise RuntimeError(f"{daemon.name} ended with {daemon.exit_status()} before it was ready")
+            pending = [daemon for daemon in pending if not daemon.is_ready()]
+            if pending and time.monotonic() > deadline:
+                raise TimeoutError(f"not ready within {timeout_s} s: {', '.join(daemon.name for daemon in pending)}")
+            time.sleep(0.05 if pending else 0)
+        storageds = {daemon.address for name, daemon in self.daemons.items() if name.startswith("storaged") and daemon.exit_status() is None}
         with asterism.connect(self.addresses) as client:
-            while not storageds <= _online(client):
-                if time.monotonic() > until:
+            while not storageds <= _online_addresses(client):
+                if time.monotonic() > deadline:
                     raise TimeoutError(f"metad has not heard all of {sorted(storageds)} within {timeout_s} s")
                 time.sleep(0.05)
 
@@ -285,9 +285,9 @@ class LocalCluster:
         with urllib.request.urlopen(f"http://{self.daemons[name].http_address}{path}", timeout=HANG_S) as reply:
             return json.load(reply)
 
-    def ready_now(self) -> bool:
+    def all_ready(self) -> bool:
         """Whether every daemon says that it is ready."""
-        return all(daemon.ready() for daemon in self.daemons.values())
+        return all(daemon.is_ready() for daemon in self.daemons.values())
 
     def missing(self, name: str) -> str:
         """What a daemon says that it is missing before it can answer; empty when it can."""
@@ -307,23 +307,23 @@ class LocalCluster:
         for client in self._clients:
             client.close()
         for role in ("graphd", "storaged", "metad"):
-            ending = [daemon for name, daemon in self.daemons.items() if name.startswith(role)]
-            for daemon in ending:
+            daemons = [daemon for name, daemon in self.daemons.items() if name.startswith(role)]
+            for daemon in daemons:
                 daemon.terminate()
-            for daemon in ending:
-                daemon.gone()
+            for daemon in daemons:
+                daemon.wait_exit()
                 daemon.release()
-        for line in self.lines.values():
-            line.close()
+        for proxy in self.proxies.values():
+            proxy.close()
         if self.relay is not None:
             self.relay.close()
         if self._temporary is not None:
             self._temporary.cleanup()
 
     def _add(self, name: str, role: str, data: Path | None, *arguments: str) -> Daemon:
-        own = ["--data", str(data)] if data is not None else []
-        own += self._allowed if role in ("metad", "storaged") else []
+        own_arguments = ["--data", str(data)] if data is not None else []
+        own_arguments += self._allowed if role in ("metad", "storaged") else []
         if data is not None:
             self._folders[name] = data
-        self.daemons[name] = Daemon(name, [role, *own, *arguments, *self._more.get(role, ())], self.folder, self._environment)
+        self.daemons[name] = Daemon(name, [role, *own_arguments, *arguments, *self._extra_flags.get(role, ())], self.folder, self._environment)
         return self.daemons[name]

@@ -60,12 +60,12 @@ class ComposeCluster:
             "--env-file",
             str(environment),
         ]
-        self._undo = contextlib.ExitStack()
+        self._cleanup = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         self.compose("build", "--quiet", timeout_s=BUILD_S)
         # Containers are the engine's children, not ours.
-        self._undo.enter_context(reaper.start().on_end(*self._command, "down", "-v", "--timeout", "1"))
+        self._cleanup.enter_context(reaper.start().on_end(*self._command, "down", "-v", "--timeout", "1"))
         try:
             self.compose("up", "-d", timeout_s=UP_S)
             self.ports = {name: self._port(*published) for name, published in PUBLISHED.items()}
@@ -95,7 +95,7 @@ class ComposeCluster:
     def down(self) -> None:
         """Remove containers and volumes."""
         self.compose("down", "-v", "--timeout", "10")
-        self._undo.close()
+        self._cleanup.close()
 
     def _port(self, service: str, port: int) -> int:
         """Return the host's port that leads to a port of a service."""
@@ -103,19 +103,19 @@ class ComposeCluster:
 
     def wait_ready(self) -> None:
         """Wait until every door says that it is ready, and every storaged is online."""
-        until = time.monotonic() + READY_S
-        waiting = {"metad": self.metad_url(), **{name: self.graphd_url(i) for i, name in enumerate(GRAPHDS)}}
-        while waiting:
-            if time.monotonic() > until:
-                raise TimeoutError(f"not ready after {READY_S} s: {', '.join(waiting)}\n{self.compose('ps')}")
-            for name, url in list(waiting.items()):
+        deadline = time.monotonic() + READY_S
+        pending = {"metad": self.metad_url(), **{name: self.graphd_url(i) for i, name in enumerate(GRAPHDS)}}
+        while pending:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not ready after {READY_S} s: {', '.join(pending)}\n{self.compose('ps')}")
+            for name, url in list(pending.items()):
                 with contextlib.suppress(OSError):
                     urllib.request.urlopen(f"{url}/readyz", timeout=2).close()
-                    del waiting[name]
+                    del pending[name]
             time.sleep(0.2)
         with self.client() as client:
             while sum(h.online for h in client.hosts() if h.role == "STORAGED") < len(STORAGEDS):
-                if time.monotonic() > until:
+                if time.monotonic() > deadline:
                     raise TimeoutError(f"not every storaged is online after {READY_S} s: {client.hosts()}")
                 time.sleep(0.2)
 
@@ -136,8 +136,8 @@ class ComposeCluster:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=HANG_S) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as answer:
-            with answer:
-                return answer.code, json.load(answer)
+            with urllib.request.urlopen(request, timeout=HANG_S) as response:
+                return response.status, json.load(response)
+        except urllib.error.HTTPError as response:
+            with response:
+                return response.code, json.load(response)

@@ -64,17 +64,17 @@ def columns() -> Columns:
     }
     user = {"id": user_ids, "weight": np.ones(USERS, np.float32), "age": rng.integers(0, 90, USERS).astype(np.uint8)}
     user["home"] = np.array([BRANDS[i] for i in rng.integers(0, len(BRANDS), USERS)])
-    of_user, to = rng.integers(0, USERS, EDGES), rng.integers(0, ITEMS, EDGES)
-    of_user[:800] = 3  # somebody buys a lot
+    user_rows, item_rows = rng.integers(0, USERS, EDGES), rng.integers(0, ITEMS, EDGES)
+    user_rows[:800] = 3  # somebody buys a lot
     buys = {
         "id": np.arange(EDGES),
-        "src": user_ids[of_user],
-        "dst": to,
+        "src": user_ids[user_rows],
+        "dst": item_rows,
         "weight": rng.integers(0, 4, EDGES).astype(np.float32),
         "rating": rng.integers(0, 6, EDGES).astype(np.int32),
         "paid": rng.random(EDGES) * 100,
     }
-    buys |= {f"src.{name}": column[of_user] for name, column in user.items()} | {f"dst.{name}": column[to] for name, column in item.items()}
+    buys |= {f"src.{name}": column[user_rows] for name, column in user.items()} | {f"dst.{name}": column[item_rows] for name, column in item.items()}
     like = {"id": np.arange(LIKES), "src": rng.integers(0, ITEMS, LIKES), "dst": rng.integers(0, ITEMS, LIKES)}
     like |= {"weight": np.ones(LIKES, np.float32), "rating": rng.integers(0, 6, LIKES).astype(np.int32)}
     like |= {f"{end}.{name}": column[like[end]] for end in ("src", "dst") for name, column in item.items()}
@@ -88,22 +88,22 @@ def _texts(values: np.ndarray) -> list[bytes]:
 def load(client: asterism.Client, space: str) -> Graph:
     """Load the shop into a new space, and build it."""
     client.create_space(space, SCHEMA)
-    graph, of = client.graph(space), columns()
-    graph.upsert_nodes(of.user["id"], "user", features={"age": of.user["age"], "home": _texts(of.user["home"])})
-    tags = np.r_[0, np.cumsum(of.item["tags"])].astype(np.int64)
-    features = {name: of.item[name] for name in ("price", "stock", "sold", "size")}
-    features |= {"brand": _texts(of.item["brand"]), "tags": (tags, np.arange(tags[-1]))}
-    graph.upsert_nodes(of.item["id"], "item", weights=of.item["weight"], features=features)
+    graph, data = client.graph(space), columns()
+    graph.upsert_nodes(data.user["id"], "user", features={"age": data.user["age"], "home": _texts(data.user["home"])})
+    tags = np.r_[0, np.cumsum(data.item["tags"])].astype(np.int64)
+    features = {name: data.item[name] for name in ("price", "stock", "sold", "size")}
+    features |= {"brand": _texts(data.item["brand"]), "tags": (tags, np.arange(tags[-1]))}
+    graph.upsert_nodes(data.item["id"], "item", weights=data.item["weight"], features=features)
     for rows in (slice(0, 2500), slice(2500, EDGES)):
-        buys = {name: column[rows] for name, column in of.buys.items()}
-        rated = {"rating": buys["rating"], "paid": buys["paid"]}
-        graph.upsert_edges(buys["src"], buys["dst"], "buys", weights=buys["weight"], features=rated)
-    graph.upsert_edges(of.like["src"], of.like["dst"], "like", features={"rating": of.like["rating"]})
+        batch = {name: column[rows] for name, column in data.buys.items()}
+        edge_features = {"rating": batch["rating"], "paid": batch["paid"]}
+        graph.upsert_edges(batch["src"], batch["dst"], "buys", weights=batch["weight"], features=edge_features)
+    graph.upsert_edges(data.like["src"], data.like["dst"], "like", features={"rating": data.like["rating"]})
     graph.build(timeout_s=HANG_S)
     return graph
 
 
-def of_items(item: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def item_filters(item: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Conditions on items, and which satisfy each."""
     price, stock, brand, size = item["price"], item["stock"], item["brand"], item["size"]
     with np.errstate(all="ignore"):
@@ -134,7 +134,7 @@ def of_items(item: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         }
 
 
-def of_buys(buys: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def purchase_filters(buys: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Conditions on what is bought, and which edges satisfy each."""
     with np.errstate(all="ignore"):
         return {

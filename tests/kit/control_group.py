@@ -31,9 +31,9 @@ def core_group(share: float) -> Iterator[Path]:
 
 
 @contextmanager
-def _group(controller: str, first: Mapping[str, str], second: Mapping[str, str]) -> Iterator[Path]:
+def _group(controller: str, v1_limits: Mapping[str, str], v2_limits: Mapping[str, str]) -> Iterator[Path]:
     """A group with these limits: of the first version's names, or of the second's."""
-    parent, limits = _own(controller, first, second)
+    parent, limits = _own_group(controller, v1_limits, v2_limits)
     group = parent / f"asterism-{os.getpid()}-{time.monotonic_ns()}"
     group.mkdir()
     try:
@@ -51,16 +51,16 @@ def _group(controller: str, first: Mapping[str, str], second: Mapping[str, str])
                 time.sleep(0.05)
 
 
-def _own(controller: str, first: Mapping[str, str], second: Mapping[str, str]) -> tuple[Path, Mapping[str, str]]:
+def _own_group(controller: str, v1_limits: Mapping[str, str], v2_limits: Mapping[str, str]) -> tuple[Path, Mapping[str, str]]:
     """The folder of this process's group, and which of the limits it takes."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):
-            return ROOT / controller / path.lstrip("/"), first
-        if not controllers and controller in _words(ROOT / path.lstrip("/") / "cgroup.subtree_control"):
-            return ROOT / path.lstrip("/"), second
+            return ROOT / controller / path.lstrip("/"), v1_limits
+        if not controllers and controller in _read_words(ROOT / path.lstrip("/") / "cgroup.subtree_control"):
+            return ROOT / path.lstrip("/"), v2_limits
     raise OSError(f"no {controller} controller is given to this process's control group")
 
 
-def _words(path: Path) -> list[str]:
+def _read_words(path: Path) -> list[str]:
     return path.read_text().split() if path.exists() else []

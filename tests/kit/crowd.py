@@ -13,11 +13,11 @@ from graphd.app import Graphd
 from graphd.settings import GraphdSettings
 from metad.app import Metad
 from metad.ids import HostId, JobId, SpaceId, TaskId
-from metad.jobs.model import Job, State, Task
+from metad.jobs.model import Job, JobState, Task
 from metad.settings import MetadSettings
 from metad.store import codec, keys
 from metad.store.rocks import RocksStore
-from tests.kit.metad import Counter, finished
+from tests.kit.metad import MetadClient, finished_report
 
 JOBS, PARTS, HOSTS = 10_000, 1_000, 8
 SCHEMA = Schema(
@@ -32,7 +32,7 @@ FAILED_CAUSE = "task 7 on s1, attempt 3: <b>part 12</b>: the disk is full; free 
 """With what would be markup, were it read as such."""
 
 
-class Crowd:
+class LargeCatalog:
     """What `graphd` serves pages of.
 
     Parameters
@@ -42,17 +42,17 @@ class Crowd:
 
     def __init__(self, folder: Path) -> None:
         self._settings = MetadSettings(data=folder, listen="127.0.0.1:0", http_listen="127.0.0.1:0", stop_grace_s=1, lease_s=500)
-        first = self._metad()
-        counter = self._beaten(first)
+        first = self._start_metad()
+        counter = self._send_heartbeats(first)
         space = counter.create("wide", SCHEMA)
         counter.load("wide")
         job = counter.submit("wide")
         counter.build(*self.hosts)
         assert counter.job(job.job_id).state == pb.FINISHED
         first.stop()
-        _fill(folder, space.space_id)
-        self.metad = self._metad()
-        self.counter = self._beaten(self.metad)
+        _write_jobs(folder, space.space_id)
+        self.metad = self._start_metad()
+        self.metad_client = self._send_heartbeats(self.metad)
         to_metad = LocalTransport(self.metad.handlers)
         # Its kernels are not compiled and it hears no news: pages ask metad.
         self.graphd = Graphd(GraphdSettings(listen="127.0.0.1:0", http_listen="127.0.0.1:0", stop_grace_s=1), to_metad, lambda *_: to_metad)
@@ -69,70 +69,70 @@ class Crowd:
         self.graphd.stop()
         self.metad.stop()
 
-    def _metad(self) -> Metad:
+    def _start_metad(self) -> Metad:
         metad = Metad(self._settings)
         metad.start()
         return metad
 
-    def _beaten(self, metad: Metad) -> Counter:
-        counter = Counter(LocalTransport(metad.handlers))
-        for number, uuid in enumerate(self.hosts):
-            counter.beat(uuid, free_bytes=(number + 1) << 38, held_bytes=(number + 1) << 33)
+    def _send_heartbeats(self, metad: Metad) -> MetadClient:
+        counter = MetadClient(LocalTransport(metad.handlers))
+        for index, uuid in enumerate(self.hosts):
+            counter.heartbeat(uuid, free_bytes=(index + 1) << 38, held_bytes=(index + 1) << 33)
         return counter
 
 
-def _fill(folder: Path, space_id: int) -> None:
+def _write_jobs(folder: Path, space_id: int) -> None:
     """Write the jobs where metad keeps them."""
     store = RocksStore(folder / "catalog")
     now_ms = int(time.time() * 1000)
     changes: dict[bytes, bytes | None] = {}
-    for number in range(2, JOBS + 1):
-        state = State.FAILED if number % 50 == 0 else State.STOPPED if number % 333 == 0 else State.FINISHED
-        ended_ms = now_ms - (JOBS - number) * 30_000
+    for job_id in range(2, JOBS + 1):
+        state = JobState.FAILED if job_id % 50 == 0 else JobState.STOPPED if job_id % 333 == 0 else JobState.FINISHED
+        ended_ms = now_ms - (JOBS - job_id) * 30_000
         task = Task(
-            task_id=TaskId(number + HOSTS),
-            host=HostId(f"s{number % HOSTS}"),
-            parts=tuple(range(number % HOSTS, PARTS, HOSTS)),
+            task_id=TaskId(job_id + HOSTS),
+            host=HostId(f"s{job_id % HOSTS}"),
+            parts=tuple(range(job_id % HOSTS, PARTS, HOSTS)),
             state=state,
-            attempt=3 if state is State.FAILED else 1,
-            rows_done=number * 100,
-            rows_total=number * 100,
-            causes=(FAILED_CAUSE,) * 3 if state is State.FAILED else (),
+            attempt=3 if state is JobState.FAILED else 1,
+            rows_done=job_id * 100,
+            rows_total=job_id * 100,
+            causes=(FAILED_CAUSE,) * 3 if state is JobState.FAILED else (),
             started_ms=ended_ms - 20_000,
             finished_ms=ended_ms,
         )
         job = Job(
-            job_id=JobId(number),
+            job_id=JobId(job_id),
             space_id=SpaceId(space_id),
             space="wide",
-            kind="audit" if number % 3 else "compact",
+            kind="audit" if job_id % 3 else "compact",
             cut=1,
             paired=(),
             tasks=(task,),
             submitted_ms=ended_ms - 25_000,
-            target_version=1 if number % 3 else 0,
+            target_version=1 if job_id % 3 else 0,
             state=state,
             started_ms=ended_ms - 20_000,
             finished_ms=ended_ms,
-            cause=FAILED_CAUSE if state is State.FAILED else "",
+            cause=FAILED_CAUSE if state is JobState.FAILED else "",
         )
-        changes[keys.job(number)] = codec.job_to(job)
-    changes |= {keys.NEXT_JOB: codec.number_to(JOBS + 1), keys.NEXT_TASK: codec.number_to(JOBS + HOSTS + 1)}
+        changes[keys.job(job_id)] = codec.encode_job(job)
+    changes |= {keys.NEXT_JOB: codec.encode_number(JOBS + 1), keys.NEXT_TASK: codec.encode_number(JOBS + HOSTS + 1)}
     store.write(changes)
     store.close()
 
 
-def build(counter: Counter, *uuids: str) -> None:
+def finish_tasks(counter: MetadClient, *uuids: str) -> None:
     """Let storageds finish what they are ordered to do."""
     for uuid in uuids:
-        counter.beat(uuid, *(finished(order) for order in counter.poll(uuid).orders))
+        counter.heartbeat(uuid, *(finished_report(order) for order in counter.poll(uuid).orders))
 
 
-def running(counter: Counter, uuid: str, *, done: int, total: int) -> list[mpb.TaskOrder]:
+def report_running(counter: MetadClient, uuid: str, *, done: int, total: int) -> list[mpb.TaskOrder]:
     """Have a storageds' orders be under way."""
-    orders = list(counter.poll(uuid).orders)
-    counter.beat(
+    task_orders = list(counter.poll(uuid).orders)
+    counter.heartbeat(
         uuid,
-        *(mpb.TaskReport(task_id=o.task_id, attempt=o.attempt, state=pb.RUNNING, phase="sweep", rows_done=done, rows_total=total) for o in orders),
+        *(mpb.TaskReport(task_id=o.task_id, attempt=o.attempt, state=pb.RUNNING, phase="sweep", rows_done=done, rows_total=total) for o in task_orders),
     )
-    return orders
+    return task_orders

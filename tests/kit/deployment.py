@@ -29,15 +29,15 @@ WAIT_S = HANG_S
 """Seconds of a wait, as a guard against hanging."""
 
 
-def wait_for(holds: Callable[[], bool], what: str = "") -> None:
+def wait_for(condition: Callable[[], bool], message: str = "") -> None:
     """Wait until something holds."""
-    until = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < until, what
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline, message
         time.sleep(0.01)
 
 
-class _Line(LocalTransport):
+class _SwitchedTransport(LocalTransport):
     """Calls to the daemon that serves ``find`` at the moment; without one they are Unavailable."""
 
     def __init__(self, find: Callable[[], dict[str, Handler]]) -> None:
@@ -66,9 +66,9 @@ class Deployment:
 
     def __init__(self, folder: Path, *, storageds: int = 2, heartbeat_interval_s: float = 0.1, poll_wait_s: float = 0.5, **settings: Any) -> None:
         self.folder, self._settings = folder, settings
-        self._beat_s, self._poll_s = heartbeat_interval_s, poll_wait_s
+        self._heartbeat_s, self._poll_s = heartbeat_interval_s, poll_wait_s
         self._handlers: dict[str, Handler] = {}
-        self._to_metad = _Line(lambda: self._handlers)
+        self._to_metad = _SwitchedTransport(lambda: self._handlers)
         self.storageds: dict[str, Storaged] = {}
         self._names = [f"s{i}" for i in range(storageds)]
         self.metad: Metad | None = None
@@ -79,12 +79,12 @@ class Deployment:
             GraphdSettings(
                 listen="127.0.0.1:0",
                 http_listen="127.0.0.1:0",
-                heartbeat_interval_s=self._beat_s,
+                heartbeat_interval_s=self._heartbeat_s,
                 poll_wait_s=self._poll_s,
                 advertise="graphd:1",
             ),
             self._to_metad,
-            lambda address, _: _Line(lambda: self._storaged_at(address)),
+            lambda address, _: _SwitchedTransport(lambda: self._storaged_handlers(address)),
         )
         self.graphd.start()
         self.client = Client(FolderTransport(folder, self.graphd.handlers))
@@ -103,8 +103,8 @@ class Deployment:
             data=self.metad_folder,
             listen="127.0.0.1:0",
             http_listen="127.0.0.1:0",
-            heartbeat_interval_s=self._beat_s,
-            lease_s=max(2.0, 5 * self._beat_s),
+            heartbeat_interval_s=self._heartbeat_s,
+            lease_s=max(2.0, 5 * self._heartbeat_s),
             keep_versions=2,
         )
         self.metad = Metad(settings)
@@ -126,7 +126,7 @@ class Deployment:
             listen="127.0.0.1:0",
             http_listen="127.0.0.1:0",
             advertise=f"{name}:1",
-            heartbeat_interval_s=self._beat_s,
+            heartbeat_interval_s=self._heartbeat_s,
             poll_wait_s=self._poll_s,
             **{"quarantine_free_mib": 0, **self._settings},
         )
@@ -134,11 +134,11 @@ class Deployment:
         self.storageds[name].start()
         return self.storageds[name]
 
-    def _storaged_at(self, address: str) -> dict[str, Handler]:
+    def _storaged_handlers(self, address: str) -> dict[str, Handler]:
         storaged = self.storageds.get(address.partition(":")[0])
         return storaged.handlers if storaged is not None else {}
 
-    def wait_followed(self, name: str) -> None:
+    def wait_caught_up(self, name: str) -> None:
         """Wait until a storaged has followed the catalog to its newest revision."""
         wait_for(lambda: self.storageds[name].status()["catalog"]["revision"] >= self.state().position.revision, "not followed")
 
@@ -158,9 +158,9 @@ class Deployment:
     def wait_ready(self) -> None:
         """Wait until all that run are ready."""
         assert self.metad is not None
-        until = time.monotonic() + WAIT_S
-        while missing := [*self.metad.ready(), *self.graphd.ready(), *(word for s in self.storageds.values() for word in s.ready())]:
-            assert time.monotonic() < until, missing
+        deadline = time.monotonic() + WAIT_S
+        while missing := [*self.metad.ready(), *self.graphd.ready(), *(problem for s in self.storageds.values() for problem in s.ready())]:
+            assert time.monotonic() < deadline, missing
             time.sleep(0.01)
 
     # Copies of metad's folder.
@@ -169,7 +169,7 @@ class Deployment:
         """Copy metad's folder."""
         shutil.copytree(self.metad_folder, self.folder / name)
 
-    def put_back(self, name: str) -> None:
+    def restore_catalog(self, name: str) -> None:
         """Stop metad, put a copy of its folder in the place of its folder, and start it again."""
         self.stop_metad()
         shutil.rmtree(self.metad_folder)
@@ -180,7 +180,7 @@ class Deployment:
 
     def publish(self, space: str, *, first: int = 0, nodes: int = 30) -> int:
         """Write nodes to a space, which is created if needed, and publish them; return the version."""
-        if space not in {known.name for known in self.client.spaces()}:
+        if space not in {info.name for info in self.client.spaces()}:
             self.client.create_space(space, {"parts": 2, "nodes": {"n": {"weighted": True}}})
         load = self.client.begin_load(space, source=f"nodes from {first}")
         load.write_nodes(0, "n", np.arange(first, first + nodes), weights=np.ones(nodes))

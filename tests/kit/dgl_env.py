@@ -9,7 +9,7 @@ from pathlib import Path
 SCRIPTS = Path(__file__).parent / "dgl"
 
 
-def run(python: Path, script: Path, *arguments: object, home: Path, timeout_s: float = 240.0, more: Mapping[str, str] | None = None) -> str:
+def run(python: Path, script: Path, *arguments: object, home: Path, timeout_s: float = 240.0, extra_environment: Mapping[str, str] | None = None) -> str:
     """Run a script with DGL at hand and give its output; a failure shows the end of it.
 
     ``home`` is where DGL may leave its settings.
@@ -19,9 +19,9 @@ def run(python: Path, script: Path, *arguments: object, home: Path, timeout_s: f
         "DGL_DIST_DEBUG": "1",
         "HOME": str(home),
         "OMP_NUM_THREADS": "2",
-        **(more or {}),
+        **(extra_environment or {}),
     }
     command = ["env", *(f"{key}={value}" for key, value in settings.items()), str(python), str(script), *map(str, arguments)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout_s, check=False)
-    assert done.returncode == 0, f"{script.name} ended with {done.returncode}:\n{done.stdout[-4000:]}"
-    return done.stdout
+    completed = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout_s, check=False)
+    assert completed.returncode == 0, f"{script.name} ended with {completed.returncode}:\n{completed.stdout[-4000:]}"
+    return completed.stdout

@@ -12,34 +12,34 @@ from asterism_proto.arrays import Frame
 from asterism_proto.errors import Internal
 from asterism_proto.methods import STORE
 from asterism_proto.v1 import storaged_pb2 as pb
-from daemonkit.calls import Call, Handler
+from daemonkit.calls import CallContext, Handler
 from daemonkit.channels import RemoteTransport
 from daemonkit.metrics import Metrics
 from daemonkit.server import GrpcServer
-from daemonkit.stream_door import StreamDoor
-from daemonkit.streams import Door, StreamTransport
+from daemonkit.stream_door import TcpServer
+from daemonkit.streams import TcpEndpoint, TcpTransport
 
 METHOD = STORE["read_degrees"]
-Answer = Callable[[Frame, Call], Frame]
+Answer = Callable[[Frame, CallContext], Frame]
 
 
 def request(*values: int) -> Frame:
     return Frame(pb.ReadDegreesRequest(node_type=7), {"ids": np.array(values, np.int64)})
 
 
-def echo(asked: Frame, call: Call) -> Frame:
-    return Frame(pb.ReadDegreesReply(), asked.arrays)
+def echo(frame: Frame, call: CallContext) -> Frame:
+    return Frame(pb.ReadDegreesReply(), frame.arrays)
 
 
 @dataclass
-class Doors:
+class Endpoints:
     """A daemon of one method with both doors, and the way to it."""
 
-    stream: StreamDoor
+    stream: TcpServer
     grpc: GrpcServer
-    transport: StreamTransport
-    asked_over: list[str]
-    told: list[Door]
+    transport: TcpTransport
+    transports_used: list[str]
+    announced: list[TcpEndpoint]
     """Where the stream door is, as gRPC tells it."""
 
     def ask(self, *values: int, timeout_s: float = 10) -> list[int]:
@@ -52,31 +52,31 @@ class Doors:
 
 
 @contextmanager
-def doors(answer: Answer = echo, *, workers: int = 2, queue: int = 8, metrics: Metrics | None = None, local: bool = False) -> Iterator[Doors]:
-    asked_over: list[str] = []
-    told: list[Door] = []
+def endpoints(respond: Answer = echo, *, workers: int = 2, queue: int = 8, metrics: Metrics | None = None, local: bool = False) -> Iterator[Endpoints]:
+    transports_used: list[str] = []
+    announced: list[TcpEndpoint] = []
 
-    def over(name: str) -> Handler:
-        def handle(asked: Frame, call: Call) -> Frame:
-            asked_over.append(name)
-            return answer(asked, call)
+    def handler_for(name: str) -> Handler:
+        def handle(frame: Frame, call: CallContext) -> Frame:
+            transports_used.append(name)
+            return respond(frame, call)
 
         return handle
 
-    def refuse(*_: object) -> Frame:
+    def reject(*_: object) -> Frame:
         raise Internal("not asked here")
 
-    handlers: dict[str, Handler] = {method.path: refuse for method in STORE.values()}
-    handlers[STORE["find_stream"].path] = lambda *_: pb.FindStreamReply(port=told[-1].port, key=told[-1].key, local=told[-1].local)
-    stream = StreamDoor(
-        address="127.0.0.1:0", methods=STORE, handlers={**handlers, METHOD.path: over("stream")}, workers=workers, queue=queue, metrics=metrics
+    handlers: dict[str, Handler] = {method.path: reject for method in STORE.values()}
+    handlers[STORE["find_stream"].path] = lambda *_: pb.FindStreamReply(port=announced[-1].port, key=announced[-1].key, local=announced[-1].socket_name)
+    stream = TcpServer(
+        address="127.0.0.1:0", methods=STORE, handlers={**handlers, METHOD.path: handler_for("stream")}, workers=workers, queue=queue, metrics=metrics
     )
-    grpc = GrpcServer(address="127.0.0.1:0", services={METHOD.service: (STORE, {**handlers, METHOD.path: over("grpc")})})
-    told.append(Door(stream.start(), stream.key, stream.local if local else ""))
+    grpc = GrpcServer(address="127.0.0.1:0", services={METHOD.service: (STORE, {**handlers, METHOD.path: handler_for("grpc")})})
+    announced.append(TcpEndpoint(stream.start(), stream.key, stream.socket_name if local else ""))
     address = f"127.0.0.1:{grpc.start()}"
-    transport = StreamTransport(address, RemoteTransport(address))
+    transport = TcpTransport(address, RemoteTransport(address))
     try:
-        yield Doors(stream, grpc, transport, asked_over, told)
+        yield Endpoints(stream, grpc, transport, transports_used, announced)
     finally:
         transport.close()
         stream.stop(0.1)

@@ -31,16 +31,16 @@ SCHEMA = {
 }
 
 
-def features(number: int) -> list[dict[str, Any]]:
+def features(row_id: int) -> list[dict[str, Any]]:
     """What the node or edge of a number has: 12 has f1 [121, 122], f3 [12.1, 12.2] and f5 "12a"."""
-    ten = 10 * number
+    ten = 10 * row_id
     return [
         {"name": "f1", "type": "sparse", "value": [ten + 1, ten + 2]},
         {"name": "f2", "type": "sparse", "value": [ten + 3, ten + 4]},
-        {"name": "f3", "type": "dense", "value": [number + 0.1, number + 0.2]},
-        {"name": "f4", "type": "dense", "value": [number + 0.3, number + 0.4, number + 0.5]},
-        {"name": "f5", "type": "binary", "value": f"{number}a"},
-        {"name": "f6", "type": "binary", "value": f"{number}b"},
+        {"name": "f3", "type": "dense", "value": [row_id + 0.1, row_id + 0.2]},
+        {"name": "f4", "type": "dense", "value": [row_id + 0.3, row_id + 0.4, row_id + 0.5]},
+        {"name": "f5", "type": "binary", "value": f"{row_id}a"},
+        {"name": "f6", "type": "binary", "value": f"{row_id}b"},
     ]
 
 
@@ -59,7 +59,7 @@ def as_json() -> dict[str, Any]:
     return {"nodes": nodes, "edges": edges}
 
 
-NUMBERED = {"f1": "uint64_0", "f2": "uint64_1", "f3": "float_0", "f4": "float_1", "f5": "binary_0", "f6": "binary_1", "graph_label": "binary_2"}
+NUMBERED_NAMES = {"f1": "uint64_0", "f2": "uint64_1", "f3": "float_0", "f4": "float_1", "f5": "binary_0", "f6": "binary_1", "graph_label": "binary_2"}
 """The features by their kinds and numbers, as Euler 1.x has them."""
 META = {
     "node_type_num": 2,
@@ -77,63 +77,63 @@ META = {
 def as_blocks() -> list[dict[str, Any]]:
     """The graph as tools of Euler 1.x read it, a block for each node."""
 
-    def numbered(row: dict[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = {"uint64_feature": {}, "float_feature": {}, "binary_feature": {}}
+    def numbered_features(row: dict[str, Any]) -> dict[str, Any]:
+        result: dict[str, Any] = {"uint64_feature": {}, "float_feature": {}, "binary_feature": {}}
         for feature in row["features"]:
-            kind, number = NUMBERED[feature["name"]].split("_")
-            found[f"{kind}_feature"][number] = feature["value"]
-        return found
+            kind, feature_number = NUMBERED_NAMES[feature["name"]].split("_")
+            result[f"{kind}_feature"][feature_number] = feature["value"]
+        return result
 
-    told = as_json()
+    graph_json = as_json()
     blocks = []
-    for node in told["nodes"]:
-        out = [edge for edge in told["edges"] if edge["src"] == node["id"]]
-        near = {str(kind): {str(edge["dst"]): edge["weight"] for edge in out if edge["type"] == kind} for kind in (0, 1)}
-        edges = [{"src_id": e["src"], "dst_id": e["dst"], "edge_type": e["type"], "weight": e["weight"], **numbered(e)} for e in out]
+    for node in graph_json["nodes"]:
+        out_edges = [edge for edge in graph_json["edges"] if edge["src"] == node["id"]]
+        neighbors = {str(kind): {str(edge["dst"]): edge["weight"] for edge in out_edges if edge["type"] == kind} for kind in (0, 1)}
+        edges = [{"src_id": e["src"], "dst_id": e["dst"], "edge_type": e["type"], "weight": e["weight"], **numbered_features(e)} for e in out_edges]
         head = {"node_id": node["id"], "node_type": node["type"], "node_weight": node["weight"]}
-        blocks.append({**head, "neighbor": near, **numbered(node), "edge": edges})
+        blocks.append({**head, "neighbor": neighbors, **numbered_features(node), "edge": edges})
     return blocks
 
 
 def columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Features of rows of the JSON, as writes take them."""
-    by_name = [{feature["name"]: feature["value"] for feature in row["features"]} for row in rows]
+    features_by_name = [{feature["name"]: feature["value"] for feature in row["features"]} for row in rows]
     return {
-        name: np.array([row[name] for row in by_name], np.float32) if name in ("f3", "f4") else [row[name] for row in by_name] for name in by_name[0]
+        name: np.array([row[name] for row in features_by_name], np.float32) if name in ("f3", "f4") else [row[name] for row in features_by_name] for name in features_by_name[0]
     }
 
 
 def write(client: Client, space: str) -> Graph:
     """The graph in a space, written by hand and built."""
     client.create_space(space, SCHEMA)
-    graph, told = client.graph(space), as_json()
-    for number in (1, 0):
-        rows = [row for row in told["nodes"] if row["type"] == number]
-        graph.upsert_nodes([row["id"] for row in rows], f"_{number}", weights=[row["weight"] for row in rows], features=columns(rows))
+    graph, graph_json = client.graph(space), as_json()
+    for type_number in (1, 0):
+        rows = [row for row in graph_json["nodes"] if row["type"] == type_number]
+        graph.upsert_nodes([row["id"] for row in rows], f"_{type_number}", weights=[row["weight"] for row in rows], features=columns(rows))
     for etype in SCHEMA["edges"]:
-        near, relation, _ = etype.split(":")
-        rows = [row for row in told["edges"] if f"_{row['src'] % 2}" == near and f"_{row['type']}" == relation]
+        src_type, relation, _ = etype.split(":")
+        rows = [row for row in graph_json["edges"] if f"_{row['src'] % 2}" == src_type and f"_{row['type']}" == relation]
         ends = np.array([(row["src"], row["dst"]) for row in rows]).T
         graph.upsert_edges(*ends, etype, weights=[row["weight"] for row in rows], features=columns(rows))
     graph.build()
     return graph
 
 
-def meta(told: dict[str, Any], node_types: list[str], edge_types: list[str]) -> bytes:
+def meta(graph_json: dict[str, Any], node_types: list[str], edge_types: list[str]) -> bytes:
     """The euler.meta that Euler's converter writes of a graph, with these types in the order of their numbers."""
 
-    def text(word: str) -> bytes:
-        return struct.pack("<I", len(word.encode())) + word.encode()
+    def text(value: str) -> bytes:
+        return struct.pack("<I", len(value.encode())) + value.encode()
 
-    def described(rows: list[dict[str, Any]]) -> bytes:
+    def feature_section(rows: list[dict[str, Any]]) -> bytes:
         kinds = {f"{f['type']}_{f['name']}": (f["type"], len(f["value"])) for row in rows for f in row["features"]}
         parts = [struct.pack("<I", len(kinds))]
         for number, (name, (kind, width)) in enumerate(kinds.items()):
             parts += [text(name), struct.pack("<iiq", ("sparse", "dense", "binary").index(kind), number, width)]
         return b"".join(parts)
 
-    def named(types: list[str]) -> bytes:
+    def type_section(types: list[str]) -> bytes:
         return struct.pack("<I", len(types)) + b"".join(text(name) + struct.pack("<I", number) for number, name in enumerate(types))
 
-    counts = struct.pack("<QQI", len(told["nodes"]), len(told["edges"]), 1)
-    return text("graph") + text("2.0") + counts + described(told["nodes"]) + described(told["edges"]) + named(node_types) + named(edge_types)
+    counts = struct.pack("<QQI", len(graph_json["nodes"]), len(graph_json["edges"]), 1)
+    return text("graph") + text("2.0") + counts + feature_section(graph_json["nodes"]) + feature_section(graph_json["edges"]) + type_section(node_types) + type_section(edge_types)

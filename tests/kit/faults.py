@@ -19,9 +19,9 @@ class Faults:
 
     def set(self, **faults: Any) -> None:
         """Let these be the faults from now on; none: everything goes right again."""
-        making = self._file.with_suffix(".making")
-        making.write_text(json.dumps(faults))
-        making.rename(self._file)
+        temporary = self._file.with_suffix(".making")
+        temporary.write_text(json.dumps(faults))
+        temporary.rename(self._file)
 
     def reached(self) -> list[tuple[int, str]]:
         """(pid, pass) of the builds that were held by now, in their order."""
@@ -29,7 +29,7 @@ class Faults:
         lines = file.read_text().splitlines() if file.exists() else []
         return [(int(pid), name) for pid, _, name in (line.partition(" ") for line in lines)]
 
-    def added_to(self, environment: Mapping[str, str]) -> dict[str, str]:
+    def add_to_environment(self, environment: Mapping[str, str]) -> dict[str, str]:
         """What the daemon's process is started with: this environment, and two words."""
         path = os.pathsep.join(filter(None, [str(POINTS), environment.get("PYTHONPATH", "")]))
         return {**environment, "PYTHONPATH": path, "ASTERISM_TEST_FAULTS": str(self._file)}

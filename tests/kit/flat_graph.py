@@ -46,50 +46,50 @@ class FlatGraph:
     edges: Mapping[str, FlatEdges]
     space: str = "flat"
 
-    def without(self, ntype: str, ids: NDArray[np.int64]) -> FlatGraph:
+    def without_nodes(self, ntype: str, ids: NDArray[np.int64]) -> FlatGraph:
         """The graph less some nodes and every edge at them."""
         nodes, edges = dict(self.nodes), dict(self.edges)
-        nodes[ntype] = _kept(nodes[ntype], ~np.isin(nodes[ntype].ids, ids))
+        nodes[ntype] = _select_rows(nodes[ntype], ~np.isin(nodes[ntype].ids, ids))
         for edge_type in self.schema.edge_types:
-            held = edges[edge_type.name]
-            keep = np.ones(len(held.src), np.bool_)
-            for end, of in ((held.src, edge_type.src_type), (held.dst, edge_type.dst_type)):
-                if of == ntype:
-                    keep &= ~np.isin(end, ids)
-            edges[edge_type.name] = _kept(held, keep)
+            type_edges = edges[edge_type.name]
+            mask = np.ones(len(type_edges.src), np.bool_)
+            for end, end_type in ((type_edges.src, edge_type.src_type), (type_edges.dst, edge_type.dst_type)):
+                if end_type == ntype:
+                    mask &= ~np.isin(end, ids)
+            edges[edge_type.name] = _select_rows(type_edges, mask)
         return replace(self, nodes=nodes, edges=edges)
 
     def scan_nodes(self, ntype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[NodeBatch]:
         self._check(version)
-        held, wanted = self.nodes[ntype], list(names)
+        flat_nodes, column_names = self.nodes[ntype], list(names)
         for part in range(self.schema.parts):
-            mine = np.flatnonzero(held.ids % self.schema.parts == part)
-            mine = mine[np.argsort(held.ids[mine])]
-            for at in range(0, len(mine), rows):
-                some = mine[at : at + rows]
+            part_rows = np.flatnonzero(flat_nodes.ids % self.schema.parts == part)
+            part_rows = part_rows[np.argsort(flat_nodes.ids[part_rows])]
+            for start in range(0, len(part_rows), rows):
+                batch = part_rows[start : start + rows]
                 yield NodeBatch(
                     part=part,
-                    ids=held.ids[some],
-                    weights=held.weights[some],
-                    features={name: held.features[name][some] for name in wanted},
+                    ids=flat_nodes.ids[batch],
+                    weights=flat_nodes.weights[batch],
+                    features={name: flat_nodes.features[name][batch] for name in column_names},
                     version=VERSION,
                 )
 
     def scan_edges(self, etype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[EdgeBatch]:
         self._check(version)
-        held, wanted = self.edges[etype], list(names)
+        flat_edges, column_names = self.edges[etype], list(names)
         for part in range(self.schema.parts):
-            mine = np.flatnonzero(held.src % self.schema.parts == part)
-            mine = mine[np.lexsort((held.eids[mine], held.dst[mine], held.src[mine]))]
-            for at in range(0, len(mine), rows):
-                some = mine[at : at + rows]
+            part_rows = np.flatnonzero(flat_edges.src % self.schema.parts == part)
+            part_rows = part_rows[np.lexsort((flat_edges.eids[part_rows], flat_edges.dst[part_rows], flat_edges.src[part_rows]))]
+            for start in range(0, len(part_rows), rows):
+                batch = part_rows[start : start + rows]
                 yield EdgeBatch(
                     part=part,
-                    src=held.src[some],
-                    dst=held.dst[some],
-                    edge_ids=held.eids[some],
-                    weights=held.weights[some],
-                    features={name: held.features[name][some] for name in wanted},
+                    src=flat_edges.src[batch],
+                    dst=flat_edges.dst[batch],
+                    edge_ids=flat_edges.eids[batch],
+                    weights=flat_edges.weights[batch],
+                    features={name: flat_edges.features[name][batch] for name in column_names},
                     version=VERSION,
                 )
 
@@ -99,9 +99,9 @@ class FlatGraph:
             raise NotFound(f"version {version}: only {VERSION} is held")
 
 
-def _kept(rows: Any, keep: NDArray[np.bool_]) -> Any:
-    columns = {f.name: getattr(rows, f.name)[keep] for f in fields(rows) if f.name != "features"}
-    return replace(rows, **columns, features={name: values[keep] for name, values in rows.features.items()})
+def _select_rows(rows: Any, mask: NDArray[np.bool_]) -> Any:
+    columns = {f.name: getattr(rows, f.name)[mask] for f in fields(rows) if f.name != "features"}
+    return replace(rows, **columns, features={name: values[mask] for name, values in rows.features.items()})
 
 
 def publish(client: Client, flat: FlatGraph) -> tuple[Graph, FlatGraph]:
@@ -112,9 +112,9 @@ def publish(client: Client, flat: FlatGraph) -> tuple[Graph, FlatGraph]:
         nodes = flat.nodes[node_type.name]
         load.write_nodes(index, node_type.name, nodes.ids, nodes.weights if node_type.weighted else None, nodes.features)
     for index, edge_type in enumerate(flat.schema.edge_types, len(flat.schema.node_types)):
-        held = flat.edges[edge_type.name]
-        base = load.write_edges(index, edge_type.name, held.src, held.dst, held.weights if edge_type.weighted else None, held.features)
-        edges[edge_type.name] = replace(held, eids=base + np.arange(len(held.src)))
+        flat_edges = flat.edges[edge_type.name]
+        base = load.write_edges(index, edge_type.name, flat_edges.src, flat_edges.dst, flat_edges.weights if edge_type.weighted else None, flat_edges.features)
+        edges[edge_type.name] = replace(flat_edges, eids=base + np.arange(len(flat_edges.src)))
     load.commit()
     graph = client.graph(flat.space)
     graph.build()
@@ -135,30 +135,30 @@ def generate(
 ) -> FlatGraph:
     """A random graph of a schema: ids 0, 1, ... or sparse ones, some weights zero, some edges twice, a few loops."""
     generator = np.random.default_rng(seed)
-    made_nodes, made_edges = {}, {}
+    flat_nodes, flat_edges = {}, {}
     for node_type in schema.node_types:
         n = nodes[node_type.name]
         ids = np.unique(generator.integers(0, 1 << 40, n + 16))[:n] if sparse else np.arange(n)
-        made_nodes[node_type.name] = FlatNodes(
+        flat_nodes[node_type.name] = FlatNodes(
             ids=generator.permutation(ids.astype(np.int64)),
             weights=_weights(generator, n) if node_type.weighted else np.ones(n, np.float32),
             features={f.name: _values(generator, f.dtype, (n, *f.shape)) for f in node_type.features if f.kind == "dense"},
         )
     for edge_type in schema.edge_types:
         m = edges[edge_type.name]
-        src = generator.choice(made_nodes[edge_type.src_type].ids, m) if m else np.zeros(0, np.int64)
-        dst = generator.choice(made_nodes[edge_type.dst_type].ids, m) if m else np.zeros(0, np.int64)
+        src = generator.choice(flat_nodes[edge_type.src_type].ids, m) if m else np.zeros(0, np.int64)
+        dst = generator.choice(flat_nodes[edge_type.dst_type].ids, m) if m else np.zeros(0, np.int64)
         if m > 3:
             src[1], dst[1] = src[0], dst[0]
             dst[2] = src[2] if edge_type.src_type == edge_type.dst_type else dst[2]
-        made_edges[edge_type.name] = FlatEdges(
+        flat_edges[edge_type.name] = FlatEdges(
             src=src,
             dst=dst,
             eids=generator.permutation(np.arange(m)) if not sparse else generator.permutation(np.arange(m) * 3 + 5),
             weights=_weights(generator, m) if edge_type.weighted else np.ones(m, np.float32),
             features={f.name: _values(generator, f.dtype, (m, *f.shape)) for f in edge_type.features if f.kind == "dense"},
         )
-    return FlatGraph(schema=schema, nodes=made_nodes, edges=made_edges, space=space)
+    return FlatGraph(schema=schema, nodes=flat_nodes, edges=flat_edges, space=space)
 
 
 def _weights(generator: np.random.Generator, n: int) -> NDArray[np.float32]:

@@ -45,12 +45,12 @@ assert np.array_equal(graph.sample_edges(50, seed=8).edge_ids, expected)
 """
 
 
-def check_forks(addresses: str, threads: int, *, direct: bool = False, pause_s: float = 0.02) -> None:
+def assert_forks_draw_correctly(addresses: str, threads: int, *, direct: bool = False, pause_s: float = 0.02) -> None:
     """Fork six times, with that many threads calling, so many seconds apart; of the graph ``cases``.
 
     Raises
     ------
     subprocess.CalledProcessError, subprocess.TimeoutExpired
     """
-    words = [addresses, str(threads), "direct" if direct else "", str(pause_s)]
-    subprocess.run([sys.executable, "-c", _PROGRAM, *words], check=True, timeout=HANG_S)
+    arguments = [addresses, str(threads), "direct" if direct else "", str(pause_s)]
+    subprocess.run([sys.executable, "-c", _PROGRAM, *arguments], check=True, timeout=HANG_S)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 @contextmanager
-def frozen(pid: int) -> Iterator[None]:
+def stopped_process(pid: int) -> Iterator[None]:
     """A process that is stopped, not ended, while the block runs."""
     os.kill(pid, signal.SIGSTOP)
     while any(" T " not in task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/stat")):

@@ -18,22 +18,22 @@ import asterism
 from asterism import Client, Graph
 from asterism.versions import VersionInfo
 from tests.kit.cluster import LocalCluster
-from tests.kit.task_processes import builds, name_of
+from tests.kit.task_processes import find_builds, name_of
 from tests.kit.waiting import HANG_S
 
-AUDITED = 1e-9
+MAX_AUDIT_TV = 1e-9
 """Total variation between a published law and its weights."""
-LEFT_S = HANG_S
-_EVERY_S = 0.05
+CLEANUP_S = HANG_S
+_INTERVAL_S = 0.05
 
 
 def edges_of(graph: Graph, etype: str, *, version: int | None = None) -> list[tuple[int, int, int]]:
     """(src, dst, edge id) of every edge of a version, sorted."""
-    found = [np.stack((batch.src, batch.dst, batch.edge_ids), axis=1) for batch in graph.scan_edges(etype, version=version)]
-    return sorted(map(tuple, np.concatenate(found).tolist())) if found else []
+    batches = [np.stack((batch.src, batch.dst, batch.edge_ids), axis=1) for batch in graph.scan_edges(etype, version=version)]
+    return sorted(map(tuple, np.concatenate(batches).tolist())) if batches else []
 
 
-class Witness:
+class ConsistencyMonitor:
     """Draws from a space all the time, and remembers what each version said.
 
     Parameters
@@ -47,13 +47,13 @@ class Witness:
         self._client = cluster.client(timeout_s=5.0)
         self._graph = self._client.graph(space)
         self._space = space
-        self._answers: dict[int, tuple[bytes, ...]] = {}
+        self._results: dict[int, tuple[bytes, ...]] = {}
         self._manifests: dict[int, VersionInfo] = {}
         self._newest = 0
         self._faults: list[str] = []
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="witness", daemon=True)
-        self.answered = 0
+        self.answered_count = 0
         """Requests that were answered."""
 
     def __enter__(self) -> Self:
@@ -61,70 +61,70 @@ class Witness:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._over.set()
+        self._stopped.set()
         self._thread.join(HANG_S)
         assert self._faults == []
 
     def _run(self) -> None:
-        while not self._over.wait(_EVERY_S):
+        while not self._stopped.wait(_INTERVAL_S):
             try:
-                self._ask()
+                self._check_once()
             except (asterism.Unavailable, asterism.NotReady, asterism.NotFound, asterism.Stale, asterism.Busy):
                 continue  # an error that says so is no wrong answer
             except Exception as error:
                 self._faults.append(repr(error))
                 return
 
-    def _ask(self) -> None:
+    def _check_once(self) -> None:
         edges = self._graph.sample_edges(200, seed=7)
-        near = self._graph.sample_neighbors(edges.src[:50], self._graph.schema.edge_types[0].name, 3, seed=8, version=edges.version)
-        answer = tuple(np.ascontiguousarray(array).tobytes() for array in (edges.src, edges.dst, edges.edge_ids, near.nodes))
+        neighbors = self._graph.sample_neighbors(edges.src[:50], self._graph.schema.edge_types[0].name, 3, seed=8, version=edges.version)
+        response = tuple(np.ascontiguousarray(array).tobytes() for array in (edges.src, edges.dst, edges.edge_ids, neighbors.nodes))
         if edges.version < self._newest:
             self._faults.append(f"version {edges.version} was answered after {self._newest}")
-        if self._answers.setdefault(edges.version, answer) != answer:
+        if self._results.setdefault(edges.version, response) != response:
             self._faults.append(f"version {edges.version} gave two answers to one request")
         manifest = self._client.manifest(self._space, edges.version)
         if self._manifests.setdefault(edges.version, manifest) != manifest:
             self._faults.append(f"the manifest of version {edges.version} has changed")
         self._newest = max(self._newest, edges.version)
-        self.answered += 1
+        self.answered_count += 1
 
 
-def settled(cluster: LocalCluster, client: Client, spaces: Iterable[str] = ()) -> None:
+def assert_settled(cluster: LocalCluster, client: Client, spaces: Iterable[str] = ()) -> None:
     """Check what must hold once nothing is under way: jobs, versions, processes, files."""
-    unfinished = [job for job in client.jobs() if job.state in ("QUEUE", "RUNNING")]
-    assert unfinished == [], "a job goes on for ever"
+    active_jobs = [job for job in client.jobs() if job.state in ("QUEUE", "RUNNING")]
+    assert active_jobs == [], "a job goes on for ever"
     for space in spaces:
         for version in client.versions(space):
             manifest = client.manifest(space, version.version)
             assert manifest.digest == version.digest
-            assert max(total.audit_tv for total in manifest.totals) <= AUDITED, manifest
-    end = time.monotonic() + LEFT_S
-    while (left := _looked(cluster, client)) and time.monotonic() < end:
+            assert max(total.audit_tv for total in manifest.totals) <= MAX_AUDIT_TV, manifest
+    end = time.monotonic() + CLEANUP_S
+    while (leftovers := _find_leftovers(cluster, client)) and time.monotonic() < end:
         time.sleep(0.05)
-    assert left == [], "this should have gone"
+    assert leftovers == [], "this should have gone"
 
 
-def _looked(cluster: LocalCluster, client: Client) -> list[str]:
+def _find_leftovers(cluster: LocalCluster, client: Client) -> list[str]:
     try:
-        return _left_over(cluster, client)
+        return _list_leftovers(cluster, client)
     except FileNotFoundError as error:  # it goes while it is looked at
         return [repr(error)]
 
 
-def _left_over(cluster: LocalCluster, client: Client) -> list[str]:
+def _list_leftovers(cluster: LocalCluster, client: Client) -> list[str]:
     """Processes and files that nobody needs."""
-    kept = {str(described.space_id): {str(version.job_id) for version in client.versions(described.name)} for described in client.spaces()}
-    left = [f"process {process.pid}: {name_of(process)}" for process in builds(cluster)]
+    live_jobs = {str(info.space_id): {str(version.job_id) for version in client.versions(info.name)} for info in client.spaces()}
+    leftovers = [f"process {process.pid}: {name_of(process)}" for process in find_builds(cluster)]
     for name in cluster.daemons:
         if name.startswith("storaged"):
             spaces = cluster.folder_of(name) / "spaces"
             for space in spaces.iterdir() if spaces.is_dir() else ():
-                if space.name not in kept:
-                    left.append(str(space))
+                if space.name not in live_jobs:
+                    leftovers.append(str(space))
                     continue
-                left += [str(path) for path in (space / "checkpoints").glob("*")]
-                left += [str(path) for path in (space / "builds").glob("*") if path.name not in kept[space.name]]
-                left += [str(path) for path in (space / "builds").glob("*/scratch")]
-                left += [str(path) for pattern in ("*.making", "*.tmp", "spool-*", "stat-runs/*") for path in space.rglob(pattern)]
-    return left
+                leftovers += [str(path) for path in (space / "checkpoints").glob("*")]
+                leftovers += [str(path) for path in (space / "builds").glob("*") if path.name not in live_jobs[space.name]]
+                leftovers += [str(path) for path in (space / "builds").glob("*/scratch")]
+                leftovers += [str(path) for pattern in ("*.making", "*.tmp", "spool-*", "stat-runs/*") for path in space.rglob(pattern)]
+    return leftovers

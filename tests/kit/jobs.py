@@ -7,30 +7,30 @@ from collections.abc import Mapping, Sequence
 from asterism_proto.indexes import Index
 from metad.ids import HostId, JobId, SpaceId, TaskId
 from metad.jobs import machine, model
-from metad.jobs.model import Command, Job, Jobs, Rules, State, Task
-from metad.totals import Element, PartImage, Result, Total
+from metad.jobs.model import Command, Job, MachineState, JobPolicy, JobState, Task
+from metad.totals import Element, PartImageDigest, TaskResult, PartitionStats
 
 A, B = HostId("host-a"), HostId("host-b")
 EDGE = "n:to:n"
 
 
-def result(parts: Sequence[int], *, count_in: int = 5, mix_in: int = 77) -> Result:
+def result(parts: Sequence[int], *, count_in: int = 5, mix_in: int = 77) -> TaskResult:
     """What a build of ``parts`` reports, with five edges in each part."""
     totals = [
-        Total(part=p, element=Element.EDGE, type_id=0, count=5, positive=5, weight=5.0, mix_out=77, mix_in=mix_in, count_in=count_in) for p in parts
+        PartitionStats(part=p, element=Element.EDGE, type_id=0, count=5, positive=5, weight=5.0, mix_out=77, mix_in=mix_in, count_in=count_in) for p in parts
     ]
-    return Result(totals=tuple(totals), images=tuple(PartImage(part=p, digest=f"digest-{p}") for p in parts))
+    return TaskResult(totals=tuple(totals), images=tuple(PartImageDigest(part=p, digest=f"digest-{p}") for p in parts))
 
 
-class Story:
+class Scenario:
     """A machine, its clock, and two hosts that are there from the start."""
 
-    def __init__(self, rules: Rules | None = None, hosts: Sequence[HostId] = (A, B)) -> None:
-        self.state = Jobs(rules=rules or Rules())
+    def __init__(self, rules: JobPolicy | None = None, hosts: Sequence[HostId] = (A, B)) -> None:
+        self.state = MachineState(policy=rules or JobPolicy())
         self.now_ms = 1_000_000
         self.commands: list[Command] = []
         for host in hosts:
-            self.seen(host)
+            self.host_seen(host)
 
     def feed(self, event: model.Event) -> list[Command]:
         """Let the machine decide."""
@@ -51,52 +51,52 @@ class Story:
     ) -> Job:
         """Ask for a job of a space whose part i is at ``hosts[i]``."""
         self.feed(
-            model.Submit(
+            model.SubmitJob(
                 now_ms=self.now_ms,
                 space_id=SpaceId(space),
                 space=f"space-{space}",
                 kind=kind,
                 cut=cut,
-                shares=tuple(model.Share(host=host, parts=(i,)) for i, host in enumerate(hosts)),
+                shares=tuple(model.HostParts(host=host, parts=(i,)) for i, host in enumerate(hosts)),
                 paired=tuple(paired),
                 options=options or {},
                 version=version,
                 index=index,
             )
         )
-        return self.job(next(command.job_id for command in self.commands if isinstance(command, model.Answer)))
+        return self.job(next(command.job_id for command in self.commands if isinstance(command, model.ReturnJob)))
 
     def submit_index(self, index: Index, *, cut: int = 1, **more: str) -> Job:
         """Ask for a job that adds an index, or with ``drop`` takes it away."""
         options = {"type": str(index.type_id), "on": index.column, "kind": index.kind, **more}
         return self.submit(kind="index", cut=cut, options=options, index=index)
 
-    def seen(self, host: HostId, incarnation: int = 1) -> None:
+    def host_seen(self, host: HostId, incarnation: int = 1) -> None:
         """The host came, came back or restarted."""
         self.feed(model.HostSeen(now_ms=self.now_ms, host=host, incarnation=incarnation))
 
-    def lost(self, host: HostId) -> None:
+    def host_lost(self, host: HostId) -> None:
         """The host's lease is over."""
         self.feed(model.HostLost(now_ms=self.now_ms, host=host))
 
-    def beat(self, host: HostId, *reports: model.Report, incarnation: int = 1) -> None:
+    def heartbeat(self, host: HostId, *reports: model.TaskReport, incarnation: int = 1) -> None:
         """The host's whole word on its tasks."""
-        self.feed(model.Reported(now_ms=self.now_ms, host=host, incarnation=incarnation, reports=reports))
+        self.feed(model.TasksReported(now_ms=self.now_ms, host=host, incarnation=incarnation, reports=reports))
 
-    def passes(self, seconds: float) -> None:
+    def advance_clock(self, seconds: float) -> None:
         """Time goes by, and the driver looks at the clock."""
         self.now_ms += int(seconds * 1000)
         self.feed(model.Tick(now_ms=self.now_ms))
 
     def stop(self, job: Job) -> None:
         """Ask for the job's end."""
-        self.feed(model.Stop(now_ms=self.now_ms, job_id=job.job_id))
+        self.feed(model.StopJob(now_ms=self.now_ms, job_id=job.job_id))
 
     def recover(self, job: Job) -> None:
         """Ask to go on with it."""
-        self.feed(model.Recover(now_ms=self.now_ms, job_id=job.job_id))
+        self.feed(model.RecoverJob(now_ms=self.now_ms, job_id=job.job_id))
 
-    def drop(self, space: int = 1) -> None:
+    def drop_space(self, space: int = 1) -> None:
         """The space is gone."""
         self.feed(model.SpaceDropped(now_ms=self.now_ms, space_id=SpaceId(space)))
 
@@ -108,22 +108,22 @@ class Story:
         """The job's share on a host, as it is."""
         return next(task for task in self.job(job.job_id).tasks if task.host == host)
 
-    def ordered(self, host: HostId) -> list[tuple[TaskId, int]]:
+    def assigned_tasks(self, host: HostId) -> list[tuple[TaskId, int]]:
         """(task, attempt) that the host is told to work on."""
-        return [(task.task_id, task.attempt) for _, task in machine.orders(self.state, host)]
+        return [(task.task_id, task.attempt) for _, task in machine.assigned_tasks(self.state, host)]
 
-    def says(self, job: Job, host: HostId, state: State, *, attempt: int = 0, **more: object) -> model.Report:
+    def make_report(self, job: Job, host: HostId, state: JobState, *, attempt: int = 0, **more: object) -> model.TaskReport:
         """The host's word on its share of the job, by default on the current attempt."""
         task = self.task(job, host)
-        if state is State.FINISHED:
+        if state is JobState.FINISHED:
             more.setdefault("result", result(task.parts))
-        return model.Report(task_id=task.task_id, attempt=attempt or task.attempt, state=state, **more)  # type: ignore[arg-type]
+        return model.TaskReport(task_id=task.task_id, attempt=attempt or task.attempt, state=state, **more)  # type: ignore[arg-type]
 
-    def finishes(self, job: Job, *hosts: HostId) -> None:
+    def report_finished(self, job: Job, *hosts: HostId) -> None:
         """The hosts report their shares finished, one after the other."""
         for host in hosts or tuple(task.host for task in job.tasks):
-            self.beat(host, self.says(job, host, State.FINISHED), incarnation=self.state.hosts[host].incarnation)
+            self.heartbeat(host, self.make_report(job, host, JobState.FINISHED), incarnation=self.state.hosts[host].incarnation)
 
-    def told(self, kind: type[Command]) -> list[Command]:
+    def commands_of(self, kind: type[Command]) -> list[Command]:
         """The commands of the last event that are of one kind."""
         return [command for command in self.commands if isinstance(command, kind)]

@@ -27,7 +27,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-_SOME = "type == 'item' and price < 0.5 or type == 'user' and `in` != 'graph 3' or type == 'shop'"
+_FILTER = "type == 'item' and price < 0.5 or type == 'user' and `in` != 'graph 3' or type == 'shop'"
 
 
 def item_ids() -> np.ndarray:
@@ -39,16 +39,16 @@ def load(client: Client, space: str) -> Graph:
     """Write the graph in one load, and build it: graphs of nodes of both types, parallel edges, nodes without any."""
     client.create_space(space, SCHEMA)
     rng, users, items = np.random.default_rng(29), np.arange(USERS), item_ids()
-    writing = client.begin_load(space, source="joint cases")
-    writing.write_nodes(0, "user", users, weights=rng.integers(0, 4, USERS), features={"in": [f"graph {i % 23}" for i in range(USERS)]})
+    open_load = client.begin_load(space, source="joint cases")
+    open_load.write_nodes(0, "user", users, weights=rng.integers(0, 4, USERS), features={"in": [f"graph {i % 23}" for i in range(USERS)]})
     labels = [f"graph {i % 31}" if i % 5 else "" for i in range(ITEMS)]
-    writing.write_nodes(1, "item", items, weights=rng.random(ITEMS), features={"of": labels, "price": rng.random(ITEMS)})
-    writing.write_nodes(2, "shop", [10**12, 10**12 + 1])
+    open_load.write_nodes(1, "item", items, weights=rng.random(ITEMS), features={"of": labels, "price": rng.random(ITEMS)})
+    open_load.write_nodes(2, "shop", [10**12, 10**12 + 1])
     ends = {"buys": (users[:-9], items), "follows": (users[:-9], users), "near": (items, items), "in": (items, np.array([10**12, 10**12 + 1]))}
     for chunk, (relation, (src, dst)) in enumerate(ends.items(), start=3):
         weights = (rng.random(EDGES) ** 4 * 50).astype(np.float32) if relation in ("buys", "near") else None
-        writing.write_edges(chunk, relation, rng.choice(src, EDGES), rng.choice(dst, EDGES), weights=weights)
-    writing.commit()
+        open_load.write_edges(chunk, relation, rng.choice(src, EDGES), rng.choice(dst, EDGES), weights=weights)
+    open_load.commit()
     graph = client.graph(space)
     graph.build(timeout_s=HANG_S)
     return graph
@@ -59,8 +59,8 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
     nodes = np.concatenate([np.arange(0, USERS, 3), item_ids()[::2], [10**12, -1, 5 * 10**12], np.arange(4)])
     return {
         "types": lambda: graph.node_types(nodes),
-        "nodes like others where": lambda: graph.sample_nodes_like(nodes, 4, where=_SOME, unknown="none", probabilities=True, seed=SEED),
-        "negatives where": lambda: graph.sample_negatives(nodes, 4, exclude=nodes, where=_SOME, seed=SEED),
+        "nodes like others where": lambda: graph.sample_nodes_like(nodes, 4, where=_FILTER, unknown="none", probabilities=True, seed=SEED),
+        "negatives where": lambda: graph.sample_negatives(nodes, 4, exclude=nodes, where=_FILTER, seed=SEED),
         "neighbors where": lambda: graph.sample_neighbors(
             nodes, None, 4, where="dst.type != 'item' or dst.price < 0.6 and src.weight > 0", edge_ids=True, seed=SEED
         ),
@@ -93,6 +93,6 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
     }
 
 
-def answers(graph: Graph) -> dict[str, str]:
+def call_digests(graph: Graph) -> dict[str, str]:
     """A digest of what every call gives."""
     return {name: digest(call()) for name, call in calls(graph).items()}

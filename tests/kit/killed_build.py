@@ -14,62 +14,62 @@ from typing import Any
 
 from storaged import children
 from storaged.build import __main__ as build
-from storaged.build.progress import Progress
-from storaged.store.image_writer import Appended
+from storaged.build.progress import ProgressReporter
+from storaged.store.image_writer import AppendFile
 from storaged.store.tables import TableWriter
 
 
-class Mortal:
+class KillSwitch:
     """Counts the events of the step under way."""
 
     def __init__(self, step: str, events: int) -> None:
         self._step, self._events = step, events
-        self._at, self._seen = "", 0
+        self._current_step, self._seen = "", 0
 
-    def counted(self, method: Callable[..., Any]) -> Callable[..., Any]:
+    def count_calls(self, method: Callable[..., Any]) -> Callable[..., Any]:
         """``method``, and then an event."""
 
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            out = method(*args, **kwargs)
+            result = method(*args, **kwargs)
             self._seen += 1
-            self._die_where_told()
-            return out
+            self._kill_if_reached()
+            return result
 
         return wrapped
 
-    def told(self, say: Callable[..., None]) -> Callable[..., None]:
-        """``say``, noting which step begins."""
+    def track_steps(self, report: Callable[..., None]) -> Callable[..., None]:
+        """``report``, noting which step begins."""
 
-        def wrapped(progress: Progress, line: dict[str, Any]) -> None:
+        def wrapped(progress: ProgressReporter, line: dict[str, Any]) -> None:
             if line.get("is") == "done" and self._events < 0:
                 line = {**line, "events": self._seen}
-            say(progress, line)
+            report(progress, line)
             if line.get("is") == "begun":
-                self._at, self._seen = f"{line['part']}/{line['step']}", 0
-            self._die_where_told()
+                self._current_step, self._seen = f"{line['part']}/{line['step']}", 0
+            self._kill_if_reached()
 
         return wrapped
 
-    def phased(self, phase: Callable[..., None]) -> Callable[..., None]:
+    def track_phases(self, phase: Callable[..., None]) -> Callable[..., None]:
         """``phase``; that of sealing the part is no step, but counts as one."""
 
-        def wrapped(progress: Progress, name: str) -> None:
+        def wrapped(progress: ProgressReporter, name: str) -> None:
             phase(progress, name)
             if name == "seal":
-                self._at, self._seen = name, 0
-            self._die_where_told()
+                self._current_step, self._seen = name, 0
+            self._kill_if_reached()
 
         return wrapped
 
-    def _die_where_told(self) -> None:
-        if self._at == self._step and self._seen >= self._events >= 0:
+    def _kill_if_reached(self) -> None:
+        if self._current_step == self._step and self._seen >= self._events >= 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":
-    mortal = Mortal(sys.argv[2], int(sys.argv[3]))
-    for owner, name in ((TableWriter, "_put"), (Appended, "append"), (Progress, "step")):
-        setattr(owner, name, mortal.counted(getattr(owner, name)))
-    Progress.say = mortal.told(Progress.say)  # type: ignore[method-assign]
-    Progress.phase = mortal.phased(Progress.phase)  # type: ignore[method-assign]
+    kill_switch = KillSwitch(sys.argv[2], int(sys.argv[3]))
+    for owner, name in ((TableWriter, "_put"), (AppendFile, "append"), (ProgressReporter, "step")):
+        setattr(owner, name, kill_switch.count_calls(getattr(owner, name)))
+    ProgressReporter.write_line = kill_switch.track_steps(ProgressReporter.write_line)  # type: ignore[method-assign]
+    ProgressReporter.phase = kill_switch.track_phases(ProgressReporter.phase)  # type: ignore[method-assign]
     raise SystemExit(children.main(sys.argv[1:2], build.run))

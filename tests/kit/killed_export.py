@@ -31,11 +31,11 @@ SCHEMA = Schema.from_dict(
 )
 
 
-class Mortal:
+class KillSwitch:
     """Counts the moments before a method that changes something; dies at one of them."""
 
-    def __init__(self, moment: int) -> None:
-        self.moment, self.seen = moment, 0
+    def __init__(self, kill_at: int) -> None:
+        self.moment, self.seen = kill_at, 0
 
     def guard(self, owner: Any, name: str) -> None:
         method: Callable[..., Any] = getattr(owner, name)
@@ -55,20 +55,20 @@ def write(out: Path) -> None:
     export.dgl(graph, out, parts=2, seed=5, halo_hops=2, resume=True, workers=1)
 
 
-def in_child(out: Path, *, moment: int | None) -> int:
+def export_in_child(out: Path, *, kill_at: int | None) -> int:
     """Export in a child; give how it ended, below 0 by a signal."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     try:
-        if moment is not None:
-            mortal = Mortal(moment)
+        if kill_at is not None:
+            killer = KillSwitch(kill_at)
             for name in ("rename", "unlink", "rmdir", "mkdir"):
-                mortal.guard(Path, name)
+                killer.guard(Path, name)
         write(out)
         os._exit(0)
     except BaseException as error:
-        print(f"moment {moment}: {error!r}", file=sys.stderr)
+        print(f"moment {kill_at}: {error!r}", file=sys.stderr)
         os._exit(1)
 
 
@@ -76,18 +76,18 @@ def main(folder: Path) -> None:
     write(folder / "first")  # so that no child has to load kernels
     shutil.rmtree(folder / "first")
     out = folder / "out"
-    digests, leftovers, moment = [], set(), 0
+    digests, leftovers, kill_at = [], set(), 0
     while True:
-        ended = in_child(out, moment=moment)
-        if ended and (ended != -signal.SIGKILL or in_child(out, moment=None) != 0):
-            raise SystemExit(f"moment {moment}: the export ended with {ended}, or did not go on")
+        exit_code = export_in_child(out, kill_at=kill_at)
+        if exit_code and (exit_code != -signal.SIGKILL or export_in_child(out, kill_at=None) != 0):
+            raise SystemExit(f"moment {kill_at}: the export ended with {exit_code}, or did not go on")
         digests.append(hashlib.sha256((out / "manifest.json").read_bytes()).hexdigest())
         leftovers |= {path.name for path in folder.iterdir()} - {"out"}
-        if ended == 0:
+        if exit_code == 0:
             break
-        moment += 1
+        kill_at += 1
         shutil.rmtree(out)
-    print(json.dumps({"moments": moment, "killed": sorted(set(digests[:-1])), "lived": digests[-1], "leftovers": sorted(leftovers)}))
+    print(json.dumps({"moments": kill_at, "killed": sorted(set(digests[:-1])), "lived": digests[-1], "leftovers": sorted(leftovers)}))
 
 
 if __name__ == "__main__":

@@ -13,12 +13,12 @@ from storaged.build import __main__ as build
 if __name__ == "__main__":
     left, link = int(sys.argv[2]), os.link
 
-    def counted(*args: Any, **kwargs: Any) -> None:
+    def counted_link(*args: Any, **kwargs: Any) -> None:
         global left
         link(*args, **kwargs)
         left -= 1
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    os.link = counted
+    os.link = counted_link
     raise SystemExit(children.main(sys.argv[1:2], build.run))

@@ -21,22 +21,22 @@ class LargeGraph:
         self._nodes, self._edges, self._stride = nodes, edges, _STRIDE if sparse else 1
 
     def scan_nodes(self, ntype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[NodeBatch]:
-        wanted = list(names)
-        for at in range(0, self._nodes, rows):
-            numbers = np.arange(at, min(self._nodes, at + rows))
-            values = np.stack([numbers.astype(np.float32)] * 4, axis=1)
-            features = {"x": values} if wanted else {}
-            yield NodeBatch(part=0, ids=numbers * self._stride, weights=np.ones(len(numbers), np.float32), features=features, version=1)
+        column_names = list(names)
+        for start in range(0, self._nodes, rows):
+            indices = np.arange(start, min(self._nodes, start + rows))
+            values = np.stack([indices.astype(np.float32)] * 4, axis=1)
+            features = {"x": values} if column_names else {}
+            yield NodeBatch(part=0, ids=indices * self._stride, weights=np.ones(len(indices), np.float32), features=features, version=1)
 
     def scan_edges(self, etype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[EdgeBatch]:
-        for at in range(0, self._edges, rows):
-            numbers = np.arange(at, min(self._edges, at + rows))
-            dst = np.where(numbers % 2 == 0, 7, (numbers * 40503) % self._nodes)
+        for start in range(0, self._edges, rows):
+            indices = np.arange(start, min(self._edges, start + rows))
+            dst = np.where(indices % 2 == 0, 7, (indices * 40503) % self._nodes)
             yield EdgeBatch(
                 part=0,
-                src=(numbers * 77 + 3) % self._nodes * self._stride,
+                src=(indices * 77 + 3) % self._nodes * self._stride,
                 dst=dst * self._stride,
-                edge_ids=numbers,
-                weights=np.ones(len(numbers), np.float32),
+                edge_ids=indices,
+                weights=np.ones(len(indices), np.float32),
                 version=1,
             )

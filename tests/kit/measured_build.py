@@ -17,7 +17,7 @@ import numpy as np
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.tables import WeightTable
 from storaged.store import graph
-from storaged.store.graph import GraphStore
+from storaged.store.graph import BlockStore
 from tests.kit.building import Op, blocks_of
 
 CHUNK = 1 << 18
@@ -26,7 +26,7 @@ HUB = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Generated:
+class GeneratedGraph:
     """A graph of one node type and one edge type, weighted."""
 
     nodes: int
@@ -38,7 +38,7 @@ class Generated:
     parts: int = 1
     stride: int = 1
     """Between ids; large ones make the type sparse."""
-    even: bool = False
+    equal_weights: bool = False
     """Whether all edges weigh 1."""
     tables: int = 0
     """Of further weights, of the node type and of the edge type."""
@@ -61,7 +61,7 @@ class Generated:
         for low in range(0, self.edges, CHUNK):
             n = min(CHUNK, self.edges - low)
             src = np.where(np.arange(low, low + n) < self.hub, HUB, rng.integers(0, self.nodes, n)) * self.stride
-            weight = np.ones(n, np.float32) if self.even else rng.random(n, np.float32)
+            weight = np.ones(n, np.float32) if self.equal_weights else rng.random(n, np.float32)
             arrays = {"src": src, "dst": rng.integers(0, self.nodes, n) * self.stride, "eid": np.arange(low, low + n), "weight": weight}
             yield 1, Op(kind=graph.OUT_EDGES, type_id=0, arrays=arrays)
         for low in range(self.nodes - self.deleted, self.nodes, CHUNK):
@@ -70,7 +70,7 @@ class Generated:
 
     def write(self, folder: Path, *, memory_limit_mib: int, checkpoint_rows: int = 0) -> Path:
         """Write it to a graph database as graphd would, take a checkpoint; gives the path of the build's task."""
-        store = GraphStore.open(folder / "graph", self.schema)
+        store = BlockStore.open(folder / "graph", self.schema)
         for chunk, (load_id, op) in enumerate(self._chunks()):
             store.write(blocks_of(self.schema, load_id, chunk, op))
         store.checkpoint(folder / "checkpoint")
@@ -83,74 +83,74 @@ class Generated:
 
 
 @dataclass(slots=True, kw_only=True)
-class Ran:
+class BuildMeasurement:
     """What a build took."""
 
     seconds: float = 0.0
     core_seconds: float = 0.0
-    anonymous: int = 0
+    anonymous_bytes: int = 0
     """Peak of memory that is nobody's file, in bytes."""
-    disk: int = 0
+    disk_bytes: int = 0
     """Peak of what its folder took, in bytes; 0 where nobody looked."""
     result: dict[str, Any] = field(default_factory=dict)
     steps: list[tuple[float, str]] = field(default_factory=list)
     """When each step ended, in seconds from the start, and its name."""
 
 
-def run(task: Path, *, watch_disk: bool = False, prefix: tuple[str, ...] = (), deadline_s: float = 3600.0) -> Ran:
+def run(task: Path, *, watch_disk: bool = False, prefix: tuple[str, ...] = (), deadline_s: float = 3600.0) -> BuildMeasurement:
     """Run a build and watch it; ``prefix`` are words before its command line. Past the deadline it is killed."""
-    ran, started = Ran(), time.perf_counter()
+    measured, started = BuildMeasurement(), time.perf_counter()
     child = subprocess.Popen(
         [*prefix, "env", "MALLOC_ARENA_MAX=2", sys.executable, "-m", "storaged.build", str(task)], stdout=subprocess.PIPE, text=True
     )
-    over = threading.Event()
+    finished = threading.Event()
     output = Path(json.loads(task.read_text())["output"])
 
-    def watch() -> None:
-        beats = 0
-        while not over.wait(0.005):
+    def monitor() -> None:
+        ticks = 0
+        while not finished.wait(0.005):
             if time.perf_counter() - started > deadline_s:
                 child.kill()
-            ran.anonymous = max(ran.anonymous, anonymous(child.pid))
-            beats += 1
-            if watch_disk and beats % 50 == 0:
-                ran.disk = max(ran.disk, allocated(output))
+            measured.anonymous_bytes = max(measured.anonymous_bytes, anonymous_bytes(child.pid))
+            ticks += 1
+            if watch_disk and ticks % 50 == 0:
+                measured.disk_bytes = max(measured.disk_bytes, allocated_bytes(output))
 
-    watcher = threading.Thread(target=watch)
+    watcher = threading.Thread(target=monitor)
     watcher.start()
     try:
         assert child.stdout is not None
         with child.stdout as lines:
             for line in lines:
-                said = json.loads(line)
-                if said.get("is") == "done":
-                    ran.steps.append((time.perf_counter() - started, f"{said['part']}/{said['step']}"))
-                ran.result = said
-        ran.seconds = time.perf_counter() - started
-        _, _, used = os.wait4(child.pid, 0)
+                event = json.loads(line)
+                if event.get("is") == "done":
+                    measured.steps.append((time.perf_counter() - started, f"{event['part']}/{event['step']}"))
+                measured.result = event
+        measured.seconds = time.perf_counter() - started
+        _, _, usage = os.wait4(child.pid, 0)
         child.returncode = 0
     finally:
-        over.set()
+        finished.set()
         watcher.join()
-    ran.core_seconds = used.ru_utime + used.ru_stime
-    if "finished" not in ran.result:
-        raise AssertionError(f"the build did not finish: {ran.result}")
-    return ran
+    measured.core_seconds = usage.ru_utime + usage.ru_stime
+    if "finished" not in measured.result:
+        raise AssertionError(f"the build did not finish: {measured.result}")
+    return measured
 
 
-def idle(folder: Path, generated: Generated, *, memory_limit_mib: int) -> Ran:
+def measure_idle(folder: Path, generated: GeneratedGraph, *, memory_limit_mib: int) -> BuildMeasurement:
     """A build with nothing to do: a few rows of the same kinds, so that every kernel is loaded."""
-    small = Generated(
-        nodes=100, edges=200 if generated.edges else 0, deleted=min(generated.deleted, 10), stride=generated.stride, parts=1, even=generated.even
+    minimal = GeneratedGraph(
+        nodes=100, edges=200 if generated.edges else 0, deleted=min(generated.deleted, 10), stride=generated.stride, parts=1, equal_weights=generated.equal_weights
     )
     folder.mkdir()
-    task = small.write(folder, memory_limit_mib=memory_limit_mib)
+    task = minimal.write(folder, memory_limit_mib=memory_limit_mib)
     run(task)  # kernels that are compiled now are loaded from the cache later
     (folder / "out").rename(folder / "first")
     return run(task)
 
 
-def anonymous(pid: int) -> int:
+def anonymous_bytes(pid: int) -> int:
     """What a process holds that is nobody's file, in bytes; 0 once it is gone."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -159,14 +159,14 @@ def anonymous(pid: int) -> int:
     return next((int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon")), 0)
 
 
-def allocated(folder: Path) -> int:
+def allocated_bytes(folder: Path) -> int:
     """Bytes of disk that a folder takes; a file of several names counts once."""
-    found: dict[int, int] = {}
+    bytes_by_inode: dict[int, int] = {}
     for parent, _, names in os.walk(folder):
         for name in names:
             try:
                 status = os.stat(os.path.join(parent, name))
             except OSError:  # it went meanwhile
                 continue
-            found[status.st_ino] = status.st_blocks * 512
-    return sum(found.values())
+            bytes_by_inode[status.st_ino] = status.st_blocks * 512
+    return sum(bytes_by_inode.values())

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from asterism_proto.methods import BEATS, CATALOG
+from asterism_proto.methods import HEARTBEATS, CATALOG
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from daemonkit.calls import LocalTransport, Transport
-from metad.catalog.history import Highest
+from metad.catalog.history import HighestIds
 from metad.cluster import Role
 from metad.followers import Follower
-from metad.rooms import Rooms
+from metad.rooms import Components
 from metad.settings import MetadSettings
 from metad.store.memory import MemoryStore
 from metad.store.port import MetaStore
@@ -26,7 +26,7 @@ SCHEMA = Schema(
 )
 
 
-class Counter:
+class MetadClient:
     """What clients and daemons ask of a metad."""
 
     def __init__(self, transport: Transport) -> None:
@@ -36,28 +36,28 @@ class Counter:
         """A call of the catalog."""
         return self._transport.call(CATALOG[name], request, 10.0)
 
-    def beat(self, uuid: str, *tasks: mpb.TaskReport, incarnation: int = 1, role: int = mpb.STORAGED, **more: Any) -> mpb.BeatReply:
+    def heartbeat(self, uuid: str, *tasks: mpb.TaskReport, incarnation: int = 1, role: int = mpb.STORAGED, **fields: Any) -> mpb.BeatReply:
         """A daemon's word."""
-        request = mpb.BeatRequest(role=cast(mpb.Role, role), uuid=uuid, incarnation=incarnation, address=f"{uuid}:9779", tasks=tasks, **more)
-        return cast(mpb.BeatReply, self._transport.call(BEATS["beat"], request, 10.0))
+        request = mpb.BeatRequest(role=cast(mpb.Role, role), uuid=uuid, incarnation=incarnation, address=f"{uuid}:9779", tasks=tasks, **fields)
+        return cast(mpb.BeatReply, self._transport.call(HEARTBEATS["beat"], request, 10.0))
 
-    def poll(self, uuid: str, *, known: int = 0, wait_s: float = 0.0, incarnation: int = 1, role: int = mpb.STORAGED, **more: Any) -> mpb.PollReply:
+    def poll(self, uuid: str, *, known_revision: int = 0, wait_s: float = 0.0, incarnation: int = 1, role: int = mpb.STORAGED, **fields: Any) -> mpb.PollReply:
         """The desired state of a daemon."""
-        request = mpb.PollRequest(role=cast(mpb.Role, role), uuid=uuid, incarnation=incarnation, known_revision=known, wait_s=wait_s, **more)
-        return cast(mpb.PollReply, self._transport.call(BEATS["poll"], request, 10.0))
+        request = mpb.PollRequest(role=cast(mpb.Role, role), uuid=uuid, incarnation=incarnation, known_revision=known_revision, wait_s=wait_s, **fields)
+        return cast(mpb.PollReply, self._transport.call(HEARTBEATS["poll"], request, 10.0))
 
     def report(self, name: str, request: Any) -> Any:
         """A call of the daemons' service."""
-        return self._transport.call(BEATS[name], request, 10.0)
+        return self._transport.call(HEARTBEATS[name], request, 10.0)
 
-    def dead(self, uuid: str, *loads: int, space_id: int = 1) -> list[int]:
+    def find_dead_loads(self, uuid: str, *loads: int, space_id: int = 1) -> list[int]:
         """Which of the loads that a storaged holds blocks of may go."""
         request = mpb.LoadsHeld(uuid=uuid, space_id=space_id, loads=loads)
-        return list(cast(mpb.DeadLoads, self._transport.call(BEATS["find_dead_loads"], request, 10.0)).loads)
+        return list(cast(mpb.DeadLoads, self._transport.call(HEARTBEATS["find_dead_loads"], request, 10.0)).loads)
 
-    def take_stock(self, uuid: str, spaces: Sequence[mpb.InventorySpace], **more: Any) -> None:
+    def report_inventory(self, uuid: str, spaces: Sequence[mpb.InventorySpace], **fields: Any) -> None:
         """Report what a storaged holds."""
-        self._transport.call(BEATS["report_inventory"], mpb.Inventory(uuid=uuid, spaces=spaces, **more), 10.0)
+        self._transport.call(HEARTBEATS["report_inventory"], mpb.Inventory(uuid=uuid, spaces=spaces, **fields), 10.0)
 
     def create(self, name: str = "graph", schema: Schema = SCHEMA, *, if_not_exists: bool = False) -> pb.Space:
         """A space."""
@@ -74,11 +74,11 @@ class Counter:
     def commit(self, load: mpb.Load, *written: int) -> mpb.Load:
         """A load's commit; hosts that have to be sealed before hold nothing of it."""
         request = mpb.CommitLoadRequest(load_id=load.load_id, written=written)
-        done = cast(mpb.Load, self.ask("commit_load", request))
-        if done.unsealed:
-            request.seals.extend(mpb.HostSeal(host=host, number=done.seal) for host in done.unsealed)
-            done = cast(mpb.Load, self.ask("commit_load", request))
-        return done
+        committed = cast(mpb.Load, self.ask("commit_load", request))
+        if committed.unsealed:
+            request.seals.extend(mpb.HostSeal(host=host, number=committed.seal) for host in committed.unsealed)
+            committed = cast(mpb.Load, self.ask("commit_load", request))
+        return committed
 
     def load(self, space: str = "graph") -> int:
         """A load that is begun and committed; its commit number."""
@@ -95,10 +95,10 @@ class Counter:
     def build(self, *uuids: str, incarnation: int = 1) -> None:
         """Let the storageds finish whatever they are ordered to build."""
         for uuid in uuids:
-            self.beat(uuid, *(finished(order) for order in self.poll(uuid, incarnation=incarnation).orders), incarnation=incarnation)
+            self.heartbeat(uuid, *(finished_report(order) for order in self.poll(uuid, incarnation=incarnation).orders), incarnation=incarnation)
 
 
-class Desk(Counter):
+class InProcessMetad(MetadClient):
     """A metad that is asked in process; its time is a number that the test moves."""
 
     def __init__(
@@ -106,28 +106,28 @@ class Desk(Counter):
     ) -> None:
         self.store = store or MemoryStore()
         self.now_ms = now_ms
-        self.rooms = Rooms(MetadSettings(**settings), store=self.store, uuid=uuid, clock=lambda: self.now_ms)
-        for host in self.rooms.cluster.online(Role.STORAGED) if confirmed else ():  # as if each had confirmed the catalog; its lease is as it was
-            self.rooms.followers.heard(Follower(uuid=host.uuid, role=host.role, cluster="", position=None, highest=Highest()))
-        super().__init__(LocalTransport({**self.rooms.catalog_handlers, **self.rooms.beats_handlers}))
+        self.components = Components(MetadSettings(**settings), store=self.store, uuid=uuid, clock=lambda: self.now_ms)
+        for host in self.components.cluster.online(Role.STORAGED) if confirmed else ():  # as if each had confirmed the catalog; its lease is as it was
+            self.components.followers.record_follower(Follower(uuid=host.uuid, role=host.role, cluster="", position=None, highest=HighestIds()))
+        super().__init__(LocalTransport({**self.components.catalog_handlers, **self.components.heartbeats_handlers}))
 
-    def passes(self, seconds: float) -> None:
+    def advance_clock(self, seconds: float) -> None:
         """Time goes by, and upkeep does what is due."""
         self.now_ms += int(seconds * 1000)
-        self.rooms.upkeep.tick()
+        self.components.maintenance.tick()
 
 
-def edges(index: int, rows: int = 10, digest: str = "d", type_id: int = 0) -> mpb.Chunk:
+def edge_chunk(index: int, rows: int = 10, digest: str = "d", type_id: int = 0) -> mpb.Chunk:
     """A chunk of edges."""
     return mpb.Chunk(index=index, element=pb.EDGE, type_id=type_id, rows=rows, digest=digest)
 
 
-def nodes(index: int, rows: int = 10, digest: str = "d", type_id: int = 0) -> mpb.Chunk:
+def node_chunk(index: int, rows: int = 10, digest: str = "d", type_id: int = 0) -> mpb.Chunk:
     """A chunk of nodes."""
     return mpb.Chunk(index=index, element=pb.NODE, type_id=type_id, rows=rows, digest=digest)
 
 
-def finished(order: mpb.TaskOrder, *, weight_name: str = "") -> mpb.TaskReport:
+def finished_report(order: mpb.TaskOrder, *, weight_name: str = "") -> mpb.TaskReport:
     """A storaged's word that an order is done: three nodes and two edges in each part, copies agreeing."""
     totals = []
     for part in order.parts:

@@ -17,7 +17,7 @@ from tests.kit.waiting import HANG_S
 
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYhunter2"
 READY_S = HANG_S
-_SOMEBODY = {"Authorization": "AWS somebody:signature", "Content-Type": "application/octet-stream"}
+_AUTH_HEADERS = {"Authorization": "AWS somebody:signature", "Content-Type": "application/octet-stream"}
 """The server asks that requests be signed, not how."""
 
 
@@ -57,13 +57,13 @@ class ObjectStore:
         with self._log.open("wb") as log:
             command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        until = time.monotonic() + READY_S
+        deadline = time.monotonic() + READY_S
         while True:
             try:
                 self._ask("PUT", "")
                 return self
             except OSError as error:
-                if time.monotonic() > until or self._process.poll() is not None:
+                if time.monotonic() > deadline or self._process.poll() is not None:
                     self.__exit__(None, None, None)
                     raise TimeoutError(f"the object store did not come up: {error}; {self._log.read_text()[-2000:]}") from error
                 time.sleep(0.05)
@@ -76,15 +76,15 @@ class ObjectStore:
 
     def keys(self, prefix: str = "") -> list[str]:
         """The names of all objects that begin so."""
-        found: list[str] = []
+        names: list[str] = []
         token = ""
         while True:
             page = ElementTree.fromstring(self._ask("GET", f"?list-type=2&prefix={prefix}{token}"))
             space = page.tag.partition("}")[0] + "}"
-            found += [str(key.text) for key in page.iter(f"{space}Key")]
+            names += [str(key.text) for key in page.iter(f"{space}Key")]
             following = page.findtext(f"{space}NextContinuationToken")
             if not following:
-                return found
+                return names
             token = f"&continuation-token={following}"
 
     def uploads(self) -> list[str]:
@@ -102,7 +102,7 @@ class ObjectStore:
         """An object's content."""
         return self._ask("GET", f"/{key}")
 
-    def changed(self, key: str) -> str:
+    def modified_at(self, key: str) -> str:
         """When an object was written last."""
         with self._send("HEAD", f"{self.bucket}/{key}") as reply:
             return str(reply.headers["Last-Modified"])
@@ -115,12 +115,12 @@ class ObjectStore:
         """Remove an object."""
         self._ask("DELETE", f"/{key}")
 
-    def _ask(self, method: str, what: str, body: bytes | None = None) -> bytes:
-        with self._send(method, self.bucket + what, body) as reply:
+    def _ask(self, method: str, suffix: str, body: bytes | None = None) -> bytes:
+        with self._send(method, self.bucket + suffix, body) as reply:
             content: bytes = reply.read()
         return content
 
     def _send(self, method: str, path: str, body: bytes | None = None) -> http.client.HTTPResponse:
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/{path}", data=body, method=method, headers=_SOMEBODY)
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/{path}", data=body, method=method, headers=_AUTH_HEADERS)
         reply: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=HANG_S)
         return reply

@@ -54,11 +54,11 @@ class Block:
 def blocks(page: Path) -> list[Block]:
     """The blocks of a page, in their order."""
     text = page.read_text()
-    found = []
+    page_blocks = []
     for match in BLOCK.finditer(text):
-        words, _, file = match[1].partition("file=")
-        found.append(Block(kind=words.strip(), file=file.strip(), code=match[2], line=text[: match.start()].count("\n") + 1))
-    return found
+        kind, _, file = match[1].partition("file=")
+        page_blocks.append(Block(kind=kind.strip(), file=file.strip(), code=match[2], line=text[: match.start()].count("\n") + 1))
+    return page_blocks
 
 
 class Runner:
@@ -72,12 +72,12 @@ class Runner:
         Where they run.
     pythons : mapping
         The interpreter of each kind of block.
-    instead : mapping
+    replacements : mapping
         Texts of the page, and what stands there when it runs: addresses and sizes.
     """
 
-    def __init__(self, page: Path, folder: Path, pythons: Mapping[str, Path], instead: Mapping[str, str], environment: Mapping[str, str]) -> None:
-        self._page, self._folder, self._pythons, self._instead = page, folder, pythons, instead
+    def __init__(self, page: Path, folder: Path, pythons: Mapping[str, Path], replacements: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        self._page, self._folder, self._pythons, self._replacements = page, folder, pythons, replacements
         command = folder / "bin"
         command.mkdir()
         (command / "asterism").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m asterism.cli "$@"\n')
@@ -97,8 +97,8 @@ class Runner:
     def run(self, block: Block) -> str:
         """What a block prints; AssertionError with all of it where it fails."""
         code = block.code
-        for text, other in self._instead.items():
-            code = code.replace(text, other)
+        for text, replacement in self._replacements.items():
+            code = code.replace(text, replacement)
         if block.file:
             (self._folder / block.file).write_text(code)
         if block.kind == "sh":
@@ -124,12 +124,12 @@ class Runner:
         assert child.stdout is not None
         child.stdin.write(json.dumps({"code": code, "line": block.line, "page": str(self._page)}) + "\n")
         child.stdin.flush()
-        said = []
+        output = []
         for line in child.stdout:
             if line == "\0\n":
-                return "".join(said)
-            said.append(line)
-        raise AssertionError(f"{self._page}:{block.line}: the block fails\n{''.join(said)[-4000:]}")
+                return "".join(output)
+            output.append(line)
+        raise AssertionError(f"{self._page}:{block.line}: the block fails\n{''.join(output)[-4000:]}")
 
 
 def all_pages() -> list[Path]:

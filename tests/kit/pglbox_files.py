@@ -56,11 +56,11 @@ def write(folder: Path, **keys: Any) -> Path:
 def write_parts(folder: Path, parts: int, *, symmetric: bool = True) -> None:
     """The edges of u2buy2i as PGLBox's tool shards them: into the parts of their sources, where symmetric into those of their destinations too."""
     target = folder / "data/u2buy2i"
-    for old in target.iterdir():
-        old.unlink()
+    for old_file in target.iterdir():
+        old_file.unlink()
     rows: list[list[str]] = [[] for _ in range(parts)]
     for src, dst, weight in BUYS:
         for part in (src % parts, dst % parts)[: 2 if symmetric and src != dst else 1]:
             rows[part].append(f"{src}\t{dst}\t{weight}\n")
-    for part, some in enumerate(rows):
-        (target / f"part-{part:05d}").write_text("".join(some))
+    for part, lines in enumerate(rows):
+        (target / f"part-{part:05d}").write_text("".join(lines))

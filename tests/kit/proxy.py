@@ -10,10 +10,10 @@ import threading
 from tests.kit.waiting import HANG_S
 
 _CHUNK = 1 << 16
-_LOOK_S = 0.02
+_POLL_S = 0.02
 
 
-class Line:
+class CuttableProxy:
     """A TCP port that leads to another one.
 
     What is sent into a direction that is cut waits, as it does on a network that drops packets: it goes on when the
@@ -23,55 +23,55 @@ class Line:
     def __init__(self, target: str) -> None:
         host, port = target.rsplit(":", 1)
         self._target = (host, int(port))
-        self._door = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._door.getsockname()[1]}"
-        self.cut: set[str] = set()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self.blocked: set[str] = set()
         """Of "there" (to the target) and "back" (from it)."""
-        self.carried = 0
+        self.forwarded_bytes = 0
         """Bytes that went to the target."""
-        self._over = threading.Event()
-        self._accepting = threading.Thread(target=self._accept, name="line", daemon=True)
-        self._accepting.start()
+        self._stopped = threading.Event()
+        self._accept_thread = threading.Thread(target=self._accept, name="line", daemon=True)
+        self._accept_thread.start()
 
     def close(self) -> None:
         """End every connection."""
-        self._over.set()
-        self._accepting.join(HANG_S)  # it looks at the door until then
-        self._door.close()
+        self._stopped.set()
+        self._accept_thread.join(HANG_S)  # it looks at the door until then
+        self._listener.close()
 
     def _accept(self) -> None:
-        while not self._over.is_set():
-            if not select.select([self._door], [], [], _LOOK_S)[0]:
+        while not self._stopped.is_set():
+            if not select.select([self._listener], [], [], _POLL_S)[0]:
                 continue
             with contextlib.suppress(OSError):
-                near, _ = self._door.accept()
-                threading.Thread(target=self._serve, args=(near,), daemon=True).start()
+                local, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(local,), daemon=True).start()
 
-    def _serve(self, near: socket.socket) -> None:
-        with near:
+    def _serve(self, local: socket.socket) -> None:
+        with local:
             try:
-                far = socket.create_connection(self._target, 5)
+                remote = socket.create_connection(self._target, 5)
             except OSError:
                 return
-            with far:
-                back = threading.Thread(target=self._carry, args=(far, near, "back"), daemon=True)
-                back.start()
-                self._carry(near, far, "there")
-                back.join()
+            with remote:
+                return_thread = threading.Thread(target=self._forward, args=(remote, local, "back"), daemon=True)
+                return_thread.start()
+                self._forward(local, remote, "there")
+                return_thread.join()
 
-    def _carry(self, source: socket.socket, sink: socket.socket, direction: str) -> None:
+    def _forward(self, source: socket.socket, sink: socket.socket, direction: str) -> None:
         with contextlib.suppress(OSError):
-            while not self._over.is_set():
-                if direction in self.cut or not select.select([source], [], [], _LOOK_S)[0]:
-                    self._over.wait(_LOOK_S if direction in self.cut else 0)
+            while not self._stopped.is_set():
+                if direction in self.blocked or not select.select([source], [], [], _POLL_S)[0]:
+                    self._stopped.wait(_POLL_S if direction in self.blocked else 0)
                     continue
                 data = source.recv(_CHUNK)
                 if not data:
                     break
-                while direction in self.cut and not self._over.is_set():
-                    self._over.wait(_LOOK_S)
+                while direction in self.blocked and not self._stopped.is_set():
+                    self._stopped.wait(_POLL_S)
                 sink.sendall(data)
-                self.carried += len(data) if direction == "there" else 0
+                self.forwarded_bytes += len(data) if direction == "there" else 0
         for end in (source, sink):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)

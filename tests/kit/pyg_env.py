@@ -14,20 +14,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SCRIPTS = Path(__file__).parent / "pyg"
-TENSORFLOW = Path(__file__).parent / "tensorflow"
+TENSORFLOW_SCRIPTS = Path(__file__).parent / "tensorflow"
 ROOT = SCRIPTS.parents[2]
 STOP_S = 60.0
 SOURCES = [str(ROOT / name) for name in ("proto", "client", "services")] + [str(ROOT)]
 
 
-def run(python: Path, *words: object, home: Path, timeout_s: float = 240.0, more: Mapping[str, str] | None = None) -> str:
+def run(python: Path, *arguments: object, home: Path, timeout_s: float = 240.0, extra_environment: Mapping[str, str] | None = None) -> str:
     """Run a program with the framework at hand and give its output; a failure shows the end of it."""
-    done = _done(python, *words, home=home, timeout_s=timeout_s, more=more)
-    assert done.returncode == 0, f"{words[0]} ended with {done.returncode}:\n{done.stdout[-4000:]}"
-    return done.stdout
+    completed = _run_process(python, *arguments, home=home, timeout_s=timeout_s, extra_environment=extra_environment)
+    assert completed.returncode == 0, f"{arguments[0]} ended with {completed.returncode}:\n{completed.stdout[-4000:]}"
+    return completed.stdout
 
 
-def names(module: str, scripts: Path = SCRIPTS) -> list[str]:
+def list_tests(module: str, scripts: Path = SCRIPTS) -> list[str]:
     """The tests of a module of `tests/kit/pyg`, or of another folder, read without running it: what it imports is not here."""
     tree = ast.parse((scripts / module).read_text())
     return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
@@ -48,11 +48,11 @@ class Outcomes:
         assert name in self.passed, f"{name} did not run:\n{self.output[-4000:]}"
 
 
-def outcomes(python: Path, module: str, *options: str, home: Path, timeout_s: float = 840.0, scripts: Path = SCRIPTS) -> Outcomes:
+def run_tests(python: Path, module: str, *options: str, home: Path, timeout_s: float = 840.0, scripts: Path = SCRIPTS) -> Outcomes:
     """Run the tests of a module of `tests/kit/pyg`, or of another folder, all in one process."""
-    told = home / f"{module}.xml"
+    report_path = home / f"{module}.xml"
     # The frameworks warn about themselves: only there warnings are no failures.
-    done = _done(
+    completed = _run_process(
         python,
         "-m",
         "pytest",
@@ -62,31 +62,31 @@ def outcomes(python: Path, module: str, *options: str, home: Path, timeout_s: fl
         "default",
         "-p",
         "no:cacheprovider",
-        f"--junitxml={told}",
+        f"--junitxml={report_path}",
         *options,
         home=home,
         timeout_s=timeout_s,
     )
     failures: dict[str, list[str]] = {}
     passed: set[str] = set()
-    for case in ElementTree.parse(told).iter("testcase") if told.exists() else ():
+    for case in ElementTree.parse(report_path).iter("testcase") if report_path.exists() else ():
         name = case.get("name", "").partition("[")[0]
-        said = [f"{end.get('message', '')}\n{end.text}" for end in case if end.tag in ("failure", "error", "skipped")]
-        if said:
-            failures.setdefault(name, []).extend(said)
+        messages = [f"{end.get('message', '')}\n{end.text}" for end in case if end.tag in ("failure", "error", "skipped")]
+        if messages:
+            failures.setdefault(name, []).extend(messages)
         else:
             passed.add(name)
-    return Outcomes(failures={name: "\n".join(said) for name, said in failures.items()}, passed=frozenset(passed), output=done.stdout)
+    return Outcomes(failures={name: "\n".join(messages) for name, messages in failures.items()}, passed=frozenset(passed), output=completed.stdout)
 
 
-def _done(python: Path, *words: object, home: Path, timeout_s: float, more: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def _run_process(python: Path, *arguments: object, home: Path, timeout_s: float, extra_environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     settings = {
         "PYTHONPATH": os.pathsep.join(SOURCES),
         "HOME": str(home),
         "OMP_NUM_THREADS": "1",
-        **(more or {}),
+        **(extra_environment or {}),
     }
-    command = ["env", *(f"{key}={value}" for key, value in settings.items()), str(python), *map(str, words)]
+    command = ["env", *(f"{key}={value}" for key, value in settings.items()), str(python), *map(str, arguments)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
         try:
             output, _ = running.communicate(timeout=timeout_s)

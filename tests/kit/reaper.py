@@ -78,47 +78,47 @@ def start() -> Reaper:
 
 def processes() -> list[Process]:
     """Return the process table."""
-    found = []
+    table = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError, IndexError):
-            words = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
-            if words[0] != "Z":
-                found.append(Process(int(name), int(words[1]), int(words[19])))
-    return found
+            fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
+            if fields[0] != "Z":
+                table.append(Process(int(name), int(fields[1]), int(fields[19])))
+    return table
 
 
-def marked(token: str) -> set[int]:
+def find_marked(token: str) -> set[int]:
     """Return the ids of all processes whose environment bears a token, and of their descendants; no reapers, which have commands to run."""
     table = [process for process in processes() if not _is_reaper(process.pid)]
-    ours = {process.pid for process in table if token.encode() in _read(process.pid, "environ")}
-    return _with_descendants(ours, table) - {os.getpid()}
+    marked_pids = {process.pid for process in table if token.encode() in _read(process.pid, "environ")}
+    return _with_descendants(marked_pids, table) - {os.getpid()}
 
 
 def _is_reaper(pid: int) -> bool:
     return __file__.encode() in _read(pid, "cmdline").split(b"\0")[1:4]
 
 
-def _with_descendants(found: set[int], table: Sequence[Process]) -> set[int]:
+def _with_descendants(pids: set[int], table: Sequence[Process]) -> set[int]:
     while True:
-        more = {process.pid for process in table if process.parent in found} - found
-        if not more:
-            return found
-        found = found | more
+        children = {process.pid for process in table if process.parent in pids} - pids
+        if not children:
+            return pids
+        pids = pids | children
 
 
-def _read(pid: int, what: str) -> bytes:
+def _read(pid: int, file_name: str) -> bytes:
     try:
-        return Path(f"/proc/{pid}/{what}").read_bytes()
+        return Path(f"/proc/{pid}/{file_name}").read_bytes()
     except OSError:
         return b""
 
 
-def _forked(cmdline: bytes, since: int) -> set[int]:
+def _find_orphans(cmdline: bytes, started_after: int) -> set[int]:
     """Return the orphans that the test process forked without exec: they bear its command line, and the same process adopted them as this one."""
     if not cmdline:
         return set()
-    adopter = os.getppid()
-    return {p.pid for p in processes() if p.parent == adopter and p.started > since and _read(p.pid, "cmdline") == cmdline}
+    reaper_parent = os.getppid()
+    return {p.pid for p in processes() if p.parent == reaper_parent and p.started > started_after and _read(p.pid, "cmdline") == cmdline}
 
 
 def _kill(pids: set[int]) -> None:
@@ -133,18 +133,18 @@ def _wait(parent: int) -> list[list[str]]:
         pidfd = os.pidfd_open(parent)
     except ProcessLookupError:
         return []
-    ends, messages = select.poll(), select.poll()
-    for poll in (ends, messages):
+    end_poll, message_poll = select.poll(), select.poll()
+    for poll in (end_poll, message_poll):
         poll.register(0, select.POLLIN)
-    ends.register(pidfd, select.POLLIN)
+    end_poll.register(pidfd, select.POLLIN)
     data = b""
-    while os.getppid() == parent and pidfd not in (ready := dict(ends.poll())):
-        if 0 in ready:
-            data += (more := os.read(0, 1 << 16))
-            if not more:  # its end is closed; the process lives on for a moment
-                ends.unregister(0)
-    while messages.poll(0) and (more := os.read(0, 1 << 16)):
-        data += more
+    while os.getppid() == parent and pidfd not in (ready_fds := dict(end_poll.poll())):
+        if 0 in ready_fds:
+            data += (received := os.read(0, 1 << 16))
+            if not received:  # its end is closed; the process lives on for a moment
+                end_poll.unregister(0)
+    while message_poll.poll(0) and (received := os.read(0, 1 << 16)):
+        data += received
     commands: dict[str, list[str]] = {}
     for line in data.splitlines():
         message = json.loads(line)
@@ -157,14 +157,14 @@ def _wait(parent: int) -> list[list[str]]:
 
 def main(parent: int, token: str) -> None:
     """Wait for the test process to end, then end what it left."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signal_number, signal.SIG_IGN)
     cmdline = _read(parent, "cmdline")
-    since = next((process.started for process in processes() if process.pid == parent), 0)
+    started = next((process.started for process in processes() if process.pid == parent), 0)
     commands = _wait(parent)
-    until = time.monotonic() + _SWEEPS_S
-    while (left := marked(token) | _forked(cmdline, since)) and time.monotonic() < until:
-        _kill(left)
+    deadline = time.monotonic() + _SWEEPS_S
+    while (remaining := find_marked(token) | _find_orphans(cmdline, started)) and time.monotonic() < deadline:
+        _kill(remaining)
         time.sleep(0.02)
     for command in commands:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):

@@ -20,7 +20,7 @@ from tests.kit.images import Edges, Nodes
 
 MASK = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
-PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, RACE = range(1, 7)
+PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, EXPONENTIAL_KEY = range(1, 7)
 REJECTIONS = 16
 
 
@@ -33,15 +33,15 @@ def mix64(x: int) -> int:
 def unmix64(x: int) -> int:
     """What `mix64` gives ``x`` for."""
 
-    def undo(y: int, by: int) -> int:
-        out = y
-        for _ in range(64 // by):
-            out = y ^ (out >> by)
-        return out
+    def unshift(y: int, shift: int) -> int:
+        result = y
+        for _ in range(64 // shift):
+            result = y ^ (result >> shift)
+        return result
 
-    x = undo(x, 31) * pow(0x94D049BB133111EB, -1, 2**64) & MASK
-    x = undo(x, 27) * pow(0xBF58476D1CE4E5B9, -1, 2**64) & MASK
-    return undo(x, 30)
+    x = unshift(x, 31) * pow(0x94D049BB133111EB, -1, 2**64) & MASK
+    x = unshift(x, 27) * pow(0xBF58476D1CE4E5B9, -1, 2**64) & MASK
+    return unshift(x, 30)
 
 
 def derive(key: int, tag: int) -> int:
@@ -59,27 +59,27 @@ def key_of(seed: int, *tags: int) -> int:
     return key
 
 
-def unit(w: int) -> float:
+def unit_float(w: int) -> float:
     return ((w >> 12) + 0.5) * 2.0**-52
 
 
-def key_with_word(wanted: int, i: int = 0) -> int:
-    """A key whose word ``i`` is ``wanted``."""
-    return (unmix64(wanted) - (i + 1) * GOLDEN) & MASK
+def key_with_word(target_word: int, i: int = 0) -> int:
+    """A key whose word ``i`` is ``target_word``."""
+    return (unmix64(target_word) - (i + 1) * GOLDEN) & MASK
 
 
-def key_above(wanted: int, tag: int) -> int:
-    """A key under which the key of ``tag`` is ``wanted``."""
-    return unmix64((unmix64(wanted) - mix64((tag + 1) * GOLDEN & MASK)) & MASK) ^ 0xD6E8FEB86659FD93
+def parent_key(target_key: int, tag: int) -> int:
+    """A key under which the key of ``tag`` is ``target_key``."""
+    return unmix64((unmix64(target_key) - mix64((tag + 1) * GOLDEN & MASK)) & MASK) ^ 0xD6E8FEB86659FD93
 
 
 def column_of(w: int, weights: Sequence[float] | NDArray[Any]) -> int:
     """The column that a word draws from the table of ``weights``."""
     n = len(weights)
     column, coin = w * n >> 64, w * n & MASK
-    hot, cold = alias.thresholds(*alias.build(np.asarray(weights, np.float64)))
-    threshold = (int(hot[column]) >> 32 << 32) | int(cold[column])
-    return column if coin < threshold else int(hot[column]) & 0xFFFFFFFF
+    thresholds, alias_indices = alias.pack_thresholds(*alias.build(np.asarray(weights, np.float64)))
+    threshold = (int(thresholds[column]) >> 32 << 32) | int(alias_indices[column])
+    return column if coin < threshold else int(thresholds[column]) & 0xFFFFFFFF
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,58 +102,58 @@ class Reference:
             return sorted(rows)
         edges = self.edges[self.schema.edge_types[type_id].name]
         weights = np.ones(edges.src.size) if edges.weights is None else edges.weights
-        found = [
+        edge_rows = [
             ((int(s), int(d), int(e)), float(w))
             for s, d, e, w in zip(edges.src, edges.dst, edges.ids, weights, strict=True)
             if self.part(int(s)) == part
         ]
-        return sorted(found)
+        return sorted(edge_rows)
 
     def draws(self, element: int, *, types: Sequence[int], seed: int, start: int, count: int, uniform: bool) -> list[tuple[int, int, Any]]:
         """(type, part, row) of every draw."""
         entries = [(t, p) for t in sorted(set(types)) for p in range(self.schema.parts)]
-        held = [self.rows(element, t, p) for t, p in entries]
-        measure = [float(len(rows)) if uniform else alias.neumaier(np.array([w for _, w in rows])) for rows in held]
+        rows_by_entry = [self.rows(element, t, p) for t, p in entries]
+        entry_weights = [float(len(rows)) if uniform else alias.neumaier_sum(np.array([w for _, w in rows])) for rows in rows_by_entry]
         part_key, row_key = key_of(seed, PART, element), key_of(seed, NODE_ROW if element == 1 else EDGE_ROW)
-        out = []
+        result = []
         for i in range(start, start + count):
-            entry = column_of(word(part_key, i), measure)
-            rows = held[entry] if uniform else [row for row in held[entry] if row[1] > 0]
+            entry = column_of(word(part_key, i), entry_weights)
+            rows = rows_by_entry[entry] if uniform else [row for row in rows_by_entry[entry] if row[1] > 0]
             weights = [1.0 if uniform else w for _, w in rows]
-            out.append((*entries[entry], rows[column_of(word(row_key, i), weights)][0]))
-        return out
+            result.append((*entries[entry], rows[column_of(word(row_key, i), weights)][0]))
+        return result
 
-    def share(self, element: int, *, types: Sequence[int], of: tuple[int, Any], uniform: bool) -> float:
+    def row_probability(self, element: int, *, types: Sequence[int], target_row: tuple[int, Any], uniform: bool) -> float:
         """The probability of a row (type, row) in one draw."""
         rows = [(t, row, w) for t in set(types) for part in range(self.schema.parts) for row, w in self.rows(element, t, part)]
         total = sum(Fraction(1 if uniform else w) for _, _, w in rows)
-        return float(next(Fraction(1 if uniform else w) for t, row, w in rows if (t, row) == of) / total)
+        return float(next(Fraction(1 if uniform else w) for t, row, w in rows if (t, row) == target_row) / total)
 
-    def race(
-        self, element: int, *, types: Sequence[int], seed: int, count: int, taken: set[tuple[int, int]], uniform: bool
+    def exponential_arrivals(
+        self, element: int, *, types: Sequence[int], seed: int, count: int, excluded: set[tuple[int, int]], uniform: bool
     ) -> list[tuple[float, int, int]]:
-        """(key, type, id) of the first ``count`` arrivals; ``taken`` holds (type, id)."""
-        found = []
+        """(key, type, id) of the first ``count`` arrivals; ``excluded`` holds (type, id)."""
+        arrivals = []
         for t in set(types):
-            key = key_of(seed, RACE, element, t)
+            key = key_of(seed, EXPONENTIAL_KEY, element, t)
             for part in range(self.schema.parts):
                 for row, w in self.rows(element, t, part):
                     ident = row if element == 1 else row[2]
-                    if (uniform or w > 0) and (t, ident) not in taken:
-                        found.append((-math.log(unit(word(key, ident))) / (1.0 if uniform else w), t, ident))
-        return sorted(found)[:count]
+                    if (uniform or w > 0) and (t, ident) not in excluded:
+                        arrivals.append((-math.log(unit_float(word(key, ident))) / (1.0 if uniform else w), t, ident))
+        return sorted(arrivals)[:count]
 
     def adjacency(self, edge_type: int, node: int, direction: int) -> list[tuple[int, int, float]]:
         """(neighbor, edge id, weight) by neighbor and edge id."""
         edges = self.edges[self.schema.edge_types[edge_type].name]
-        near, far = (edges.src, edges.dst) if direction == 1 else (edges.dst, edges.src)
+        local, remote = (edges.src, edges.dst) if direction == 1 else (edges.dst, edges.src)
         weights = np.ones(edges.src.size) if edges.weights is None else edges.weights
-        mine = np.flatnonzero(near == node)
-        return sorted((int(far[i]), int(edges.ids[i]), float(weights[i])) for i in mine)
+        selected = np.flatnonzero(local == node)
+        return sorted((int(remote[i]), int(edges.ids[i]), float(weights[i])) for i in selected)
 
-    def near_type(self, edge_type: int, direction: int) -> int:
-        ends = self.schema.edge_types[edge_type]
-        return self.schema.node_type_id(ends.src_type if direction == 1 else ends.dst_type)
+    def local_type(self, edge_type: int, direction: int) -> int:
+        edge_spec = self.schema.edge_types[edge_type]
+        return self.schema.node_type_id(edge_spec.src_type if direction == 1 else edge_spec.dst_type)
 
     def neighbors(
         self,
@@ -170,43 +170,43 @@ class Reference:
         hop: int,
     ) -> list[tuple[int, int, int, float]]:
         """(edge type, neighbor, edge id, weight) of each draw; fewer than ``count`` where there are no more."""
-        union = [t for t in edge_types if self.near_type(t, direction) == node_type]
-        rows = {t: self.adjacency(t, node, direction) for t in union}
+        types_here = [t for t in edge_types if self.local_type(t, direction) == node_type]
+        rows = {t: self.adjacency(t, node, direction) for t in types_here}
         measured: Callable[[float], float] = (lambda _: 1.0) if uniform else (lambda w: w)
-        weights = {t: [measured(w) for _, _, w in rows[t]] for t in union}
+        weights = {t: [measured(w) for _, _, w in rows[t]] for t in types_here}
 
-        def drawn(t: int, column: int) -> tuple[int, int, int, float]:
+        def neighbor_at(t: int, column: int) -> tuple[int, int, int, float]:
             return (t, *rows[t][column])
 
-        if not any(any(weights[t]) for t in union):
+        if not any(any(weights[t]) for t in types_here):
             return []
         key = derive(key_of(seed, NEIGHBOR, direction, hop), position)
         if replace:
             type_key = derive(key_of(seed, NEIGHBOR_TYPE, direction, hop), position)
-            sums = [alias.neumaier(np.array(weights[t])) for t in union]
-            out = []
+            sums = [alias.neumaier_sum(np.array(weights[t])) for t in types_here]
+            result = []
             for k in range(count):
-                t = _by_prefix(union, sums, unit(word(type_key, k)))
-                out.append(drawn(t, column_of(word(key, k), weights[t])))
-            return out
-        everything = [(t, c) for t in union for c in range(len(rows[t]))]
-        if len(everything) <= count:
-            return [drawn(t, c) for t, c in everything if weights[t][c] > 0]
-        chosen: list[tuple[int, int]] = []
-        if len(union) == 1:
-            chosen = _successive(key, union[0], weights[union[0]], count, all_equal=uniform or self._all_equal(union[0]))
-        rest = []
-        for t in union:
-            race_key = derive(key_of(seed, RACE, 3, direction, hop, t), position)
-            left = [c for c in range(len(rows[t])) if weights[t][c] > 0 and (t, c) not in chosen]
+                t = _pick_type(types_here, sums, unit_float(word(type_key, k)))
+                result.append(neighbor_at(t, column_of(word(key, k), weights[t])))
+            return result
+        all_edges = [(t, c) for t in types_here for c in range(len(rows[t]))]
+        if len(all_edges) <= count:
+            return [neighbor_at(t, c) for t, c in all_edges if weights[t][c] > 0]
+        selected: list[tuple[int, int]] = []
+        if len(types_here) == 1:
+            selected = _successive_draws(key, types_here[0], weights[types_here[0]], count, all_equal=uniform or self._all_equal(types_here[0]))
+        candidates = []
+        for t in types_here:
+            exponential_key = derive(key_of(seed, EXPONENTIAL_KEY, 3, direction, hop, t), position)
+            remaining = [c for c in range(len(rows[t])) if weights[t][c] > 0 and (t, c) not in selected]
             # Ties go by the type's place in the union, then by slot.
-            rest += [(-math.log(unit(word(race_key, c))) / weights[t][c], union.index(t), c) for c in left]
-        chosen += [(union[at], c) for _, at, c in sorted(rest)[: count - len(chosen)]]
-        return [drawn(t, c) for t, c in chosen]
+            candidates += [(-math.log(unit_float(word(exponential_key, c))) / weights[t][c], types_here.index(t), c) for c in remaining]
+        selected += [(types_here[type_index], c) for _, type_index, c in sorted(candidates)[: count - len(selected)]]
+        return [neighbor_at(t, c) for t, c in selected]
 
     def probabilities(
         self,
-        drawn: Sequence[tuple[int, int, int, float]],
+        samples: Sequence[tuple[int, int, int, float]],
         *,
         edge_types: Sequence[int],
         node_type: int,
@@ -217,31 +217,31 @@ class Reference:
         direction: int,
     ) -> list[float]:
         """The probability of each of a node's draws, in their order: given the earlier ones where they are without replacement."""
-        edges = [w for t in edge_types if self.near_type(t, direction) == node_type for _, _, w in self.adjacency(t, node, direction)]
-        left = sum((Fraction(1 if uniform else w) for w in edges), Fraction(0))
-        out = []
-        for *_, w in drawn:
+        edges = [w for t in edge_types if self.local_type(t, direction) == node_type for _, _, w in self.adjacency(t, node, direction)]
+        remaining = sum((Fraction(1 if uniform else w) for w in edges), Fraction(0))
+        result = []
+        for *_, w in samples:
             weight = Fraction(1 if uniform else w)
-            out.append(1.0 if not replace and len(edges) <= count else float(weight / left))
-            left -= 0 if replace else weight
-        return out
+            result.append(1.0 if not replace and len(edges) <= count else float(weight / remaining))
+            remaining -= 0 if replace else weight
+        return result
 
     def _all_equal(self, edge_type: int) -> bool:
         weights = self.edges[self.schema.edge_types[edge_type].name].weights
         return weights is None
 
 
-def _by_prefix(union: Sequence[int], sums: Sequence[float], u: float) -> int:
-    point, reached = u * sum(sums), 0.0
-    positive = [t for t, s in zip(union, sums, strict=True) if s > 0]
-    for t, s in zip(union, sums, strict=True):
-        reached += s
-        if point < reached:
+def _pick_type(types: Sequence[int], sums: Sequence[float], u: float) -> int:
+    point, cumulative = u * sum(sums), 0.0
+    positive = [t for t, s in zip(types, sums, strict=True) if s > 0]
+    for t, s in zip(types, sums, strict=True):
+        cumulative += s
+        if point < cumulative:
             return t
     return positive[-1]
 
 
-def _successive(key: int, edge_type: int, weights: Sequence[float], count: int, *, all_equal: bool) -> list[tuple[int, int]]:
+def _successive_draws(key: int, edge_type: int, weights: Sequence[float], count: int, *, all_equal: bool) -> list[tuple[int, int]]:
     """Successive draws of one row: a shuffle of it, or its table with repeats rejected until too many in a row."""
     if all_equal:
         pool = list(range(len(weights)))
@@ -249,14 +249,14 @@ def _successive(key: int, edge_type: int, weights: Sequence[float], count: int, 
             j = k + (word(key, k) * (len(pool) - k) >> 64)
             pool[k], pool[j] = pool[j], pool[k]
         return [(edge_type, c) for c in pool[:count]]
-    chosen: list[tuple[int, int]] = []
-    attempt = refused = 0
-    while len(chosen) < count and refused < REJECTIONS:
-        pick = (edge_type, column_of(word(key, attempt), weights))
+    selected: list[tuple[int, int]] = []
+    attempt = rejected = 0
+    while len(selected) < count and rejected < REJECTIONS:
+        candidate = (edge_type, column_of(word(key, attempt), weights))
         attempt += 1
-        if pick in chosen:
-            refused += 1
+        if candidate in selected:
+            rejected += 1
         else:
-            chosen.append(pick)
-            refused = 0
-    return chosen
+            selected.append(candidate)
+            rejected = 0
+    return selected

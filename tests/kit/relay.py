@@ -12,19 +12,19 @@ from typing import Any
 
 import grpc
 
-from asterism_proto.methods import BEATS
+from asterism_proto.methods import HEARTBEATS
 
 LOST = 0.1
 """Share of beats, and of answers, that do not arrive."""
-_KEPT = 60
+_MAX_REMEMBERED = 60
 """Beats that may come again."""
 _WORKERS = 16
 
 
-class Relay(grpc.GenericRpcHandler):
+class FaultyRelay(grpc.GenericRpcHandler):
     """A port that leads to a metad's doors.
 
-    Calls pass as they are, but for beats while ``wild`` is set: then one may be lost, its answer may be lost, it may come
+    Calls pass as they are, but for beats while ``is_faulty`` is set: then one may be lost, its answer may be lost, it may come
     twice, and any earlier one, of whatever sender, may come again before or after it.
 
     Parameters
@@ -36,13 +36,13 @@ class Relay(grpc.GenericRpcHandler):
     """
 
     def __init__(self, target: str, seed: int = 0) -> None:
-        self.wild = False
-        self.again = 0
+        self.is_faulty = False
+        self.repeated = 0
         """Beats that came once more."""
         self.lost = 0
         """Beats, or answers to them, that did not arrive."""
         self._random, self._lock = random.Random(seed), threading.Lock()
-        self._beats: list[bytes] = []
+        self._heartbeats: list[bytes] = []
         self._channel = grpc.insecure_channel(target)
         self._server = grpc.server(ThreadPoolExecutor(_WORKERS), handlers=(self,))
         self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
@@ -54,9 +54,9 @@ class Relay(grpc.GenericRpcHandler):
         forward = partial(self._call, path)
 
         def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
-            left = context.time_remaining()
+            timeout_s = context.time_remaining()
             try:
-                return self._carry(data, left, forward) if path == BEATS["beat"].path else forward(data, left)
+                return self._forward_heartbeat(data, timeout_s, forward) if path == HEARTBEATS["beat"].path else forward(data, timeout_s)
             except grpc.RpcError as error:
                 context.set_trailing_metadata(error.trailing_metadata() or ())
                 context.abort(error.code(), error.details() or "")
@@ -69,31 +69,31 @@ class Relay(grpc.GenericRpcHandler):
         self._server.stop(0)
         self._channel.close()
 
-    def _call(self, path: str, data: bytes, left: float | None) -> bytes:
-        answer: bytes = self._channel.unary_unary(path)(data, timeout=left, wait_for_ready=False)
-        return answer
+    def _call(self, path: str, data: bytes, timeout_s: float | None) -> bytes:
+        reply: bytes = self._channel.unary_unary(path)(data, timeout=timeout_s, wait_for_ready=False)
+        return reply
 
-    def _carry(self, data: bytes, left: float | None, forward: Callable[[bytes, float | None], bytes]) -> bytes:
+    def _forward_heartbeat(self, data: bytes, timeout_s: float | None, forward: Callable[[bytes, float | None], bytes]) -> bytes:
         with self._lock:
-            self._beats = [*self._beats[-_KEPT:], data]
-            chance = self._random.random() if self.wild else 1.0
-            before, after = (self._random.choices(self._beats, k=self._random.randrange(3)) for _ in range(2)) if self.wild else ([], [])
+            self._heartbeats = [*self._heartbeats[-_MAX_REMEMBERED:], data]
+            chance = self._random.random() if self.is_faulty else 1.0
+            before, after = (self._random.choices(self._heartbeats, k=self._random.randrange(3)) for _ in range(2)) if self.is_faulty else ([], [])
         if chance < LOST:
             self.lost += 1
             raise _LostError
-        self._repeat(before, left, forward)
-        answer = forward(data, left)
-        self._repeat(after, left, forward)
+        self._repeat(before, timeout_s, forward)
+        reply = forward(data, timeout_s)
+        self._repeat(after, timeout_s, forward)
         if chance < 2 * LOST:
             self.lost += 1
             raise _LostError
-        return answer
+        return reply
 
-    def _repeat(self, beats: list[bytes], left: float | None, forward: Callable[[bytes, float | None], bytes]) -> None:
-        for beat in beats:
+    def _repeat(self, heartbeats: list[bytes], timeout_s: float | None, forward: Callable[[bytes, float | None], bytes]) -> None:
+        for heartbeat in heartbeats:
             with contextlib.suppress(grpc.RpcError):  # of an incarnation that is over
-                forward(beat, left)
-            self.again += 1
+                forward(heartbeat, timeout_s)
+            self.repeated += 1
 
 
 class _LostError(grpc.RpcError):

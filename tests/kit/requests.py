@@ -11,22 +11,22 @@ from dataclasses import dataclass, field
 from asterism_proto.methods import CATALOG, Method
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
-from daemonkit.calls import Call
+from daemonkit.calls import CallContext
 from daemonkit.server import GrpcServer
 
 READ, WRITE = CATALOG["describe_space"], CATALOG["drop_space"]
-Answer = Callable[[Call], None]
+Answer = Callable[[CallContext], None]
 """What an answer waits for, or raises."""
 
 
 @dataclass
-class Door:
+class StubGraphd:
     """One graphd's."""
 
     address: str = ""
-    asked: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
     """Names of the calls that came."""
-    came: threading.Event = field(default_factory=threading.Event)
+    call_arrived: threading.Event = field(default_factory=threading.Event)
     """Set once one did."""
     hung_up: threading.Event = field(default_factory=threading.Event)
     """Set once a caller did."""
@@ -37,57 +37,57 @@ def request(method: Method) -> meta.SpaceRequest | meta.DropSpaceRequest:
     return meta.SpaceRequest(space="shop") if method is READ else meta.DropSpaceRequest(space="shop")
 
 
-def at_once(call: Call) -> None:
+def answer_at_once(call: CallContext) -> None:
     """An answer that waits for nothing."""
 
 
-def never(door: Door) -> Answer:
+def answer_never(server: StubGraphd) -> Answer:
     """An answer that does not come before its caller hangs up, which is noted."""
 
-    def wait(call: Call) -> None:
+    def wait_for_cancel(call: CallContext) -> None:
         while call.is_active():
             time.sleep(0.005)
-        door.hung_up.set()
+        server.hung_up.set()
 
-    return wait
+    return wait_for_cancel
 
 
-def slowly(seconds: float) -> Answer:
+def answer_after(seconds: float) -> Answer:
     """An answer that takes so long."""
     return lambda call: time.sleep(seconds)
 
 
-def raising(error: Exception) -> Answer:
+def answer_with_error(error: Exception) -> Answer:
     """An error."""
 
-    def answer(call: Call) -> None:
+    def raise_error(call: CallContext) -> None:
         raise error
 
-    return answer
+    return raise_error
 
 
 @contextmanager
-def door(answer: Callable[[Door], Answer] | None = None, *, workers: int = 16, queue: int = 256) -> Iterator[Door]:
-    """A door that answers `READ` and `WRITE`; what ``answer`` gives for it is done before."""
-    made = Door()
-    do = at_once if answer is None else answer(made)
+def stub_graphd(make_handler: Callable[[StubGraphd], Answer] | None = None, *, workers: int = 16, queue: int = 256) -> Iterator[StubGraphd]:
+    """A door that answers `READ` and `WRITE`; what ``make_handler`` gives for it is done before."""
+    new_door = StubGraphd()
+    respond = answer_at_once if make_handler is None else make_handler(new_door)
 
-    def read(asked: meta.SpaceRequest, call: Call) -> pb.Space:
-        made.asked.append("read")
-        made.came.set()
-        do(call)
-        return pb.Space(name=asked.space)
+    def read(message: meta.SpaceRequest, call: CallContext) -> pb.Space:
+        new_door.calls.append("read")
+        new_door.call_arrived.set()
+        respond(call)
+        return pb.Space(name=message.space)
 
-    def write(asked: meta.DropSpaceRequest, call: Call) -> pb.Empty:
-        made.asked.append("write")
-        do(call)
+    def write(message: meta.DropSpaceRequest, call: CallContext) -> pb.Empty:
+        new_door.calls.append("write")
+        respond(call)
         return pb.Empty()
 
     methods = {method.python_name: method for method in (READ, WRITE)}
     handlers = {READ.path: read, WRITE.path: write}
     server = GrpcServer(address="127.0.0.1:0", services={READ.service: (methods, handlers)}, workers=workers, queue=queue)
-    made.address = f"127.0.0.1:{server.start()}"
+    new_door.address = f"127.0.0.1:{server.start()}"
     try:
-        yield made
+        yield new_door
     finally:
         server.stop(0.1)

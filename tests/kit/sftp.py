@@ -18,8 +18,8 @@ PASSWORD = "hunter2hunter2"
 
 class _Login(paramiko.ServerInterface):
     def check_auth_password(self, username: str, password: str) -> int:
-        known = (username, password) == ("me", PASSWORD)
-        return paramiko.common.AUTH_SUCCESSFUL if known else paramiko.common.AUTH_FAILED
+        is_valid = (username, password) == ("me", PASSWORD)
+        return paramiko.common.AUTH_SUCCESSFUL if is_valid else paramiko.common.AUTH_FAILED
 
     def check_channel_request(self, kind: str, chanid: int) -> int:
         return paramiko.common.OPEN_SUCCEEDED if kind == "session" else paramiko.common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED
@@ -28,47 +28,47 @@ class _Login(paramiko.ServerInterface):
 class _Files(paramiko.SFTPServerInterface):
     """Names below one folder, which clients see as the root."""
 
-    def __init__(self, server: Any, *more: Any, root: Path, **named: Any) -> None:
-        super().__init__(server, *more, **named)
+    def __init__(self, server: Any, *arguments: Any, root: Path, **options: Any) -> None:
+        super().__init__(server, *arguments, **options)
         self._root = root
 
     def _path(self, path: str) -> str:
         return f"{self._root}{self.canonicalize(path)}"
 
-    def _told(self, path: str, look: Any) -> Any:
+    def _with_status(self, path: str, operation: Any) -> Any:
         try:
-            return look(self._path(path))
+            return operation(self._path(path))
         except OSError as error:
             return paramiko.SFTPServer.convert_errno(error.errno or 0)
 
     def stat(self, path: str) -> Any:
-        return self._told(path, lambda p: paramiko.SFTPAttributes.from_stat(os.stat(p)))
+        return self._with_status(path, lambda p: paramiko.SFTPAttributes.from_stat(os.stat(p)))
 
     lstat = stat
 
     def list_folder(self, path: str) -> Any:
-        return self._told(path, lambda p: [paramiko.SFTPAttributes.from_stat(entry.stat(), entry.name) for entry in os.scandir(p)])
+        return self._with_status(path, lambda p: [paramiko.SFTPAttributes.from_stat(entry.stat(), entry.name) for entry in os.scandir(p)])
 
     def mkdir(self, path: str, attr: Any) -> Any:
-        return self._told(path, lambda p: os.mkdir(p) or paramiko.SFTP_OK)
+        return self._with_status(path, lambda p: os.mkdir(p) or paramiko.SFTP_OK)
 
     def remove(self, path: str) -> Any:
-        return self._told(path, lambda p: os.remove(p) or paramiko.SFTP_OK)
+        return self._with_status(path, lambda p: os.remove(p) or paramiko.SFTP_OK)
 
     def rename(self, oldpath: str, newpath: str) -> Any:
-        return self._told(oldpath, lambda p: os.rename(p, self._path(newpath)) or paramiko.SFTP_OK)
+        return self._with_status(oldpath, lambda p: os.rename(p, self._path(newpath)) or paramiko.SFTP_OK)
 
     posix_rename = rename
 
     def open(self, path: str, flags: int, attr: Any) -> Any:
-        def opened(p: str) -> Any:
+        def open_handle(p: str) -> Any:
             handle = paramiko.SFTPHandle(flags)
             mode = {os.O_RDONLY: "rb", os.O_WRONLY: "wb", os.O_RDWR: "r+b"}[flags & os.O_ACCMODE]
             file = os.fdopen(os.open(p, flags, 0o644), mode, buffering=0)
             handle.readfile = handle.writefile = file
             return handle
 
-        return self._told(path, opened)
+        return self._with_status(path, open_handle)
 
 
 class SftpServer:

@@ -19,13 +19,13 @@ class SmallDisk:
         self.path = path
         self._ballast = path / "ballast"
 
-    def fill(self, *, leave: int = 0) -> None:
-        """Take all its room but ``leave`` bytes."""
+    def fill(self, *, keep_free: int = 0) -> None:
+        """Take all its room but ``keep_free`` bytes."""
         with self._ballast.open("ab") as file:
-            while (rest := (self.free() - leave) // 4096 * 4096) > 0:
+            while (remaining := (self.free() - keep_free) // 4096 * 4096) > 0:
                 # Others write meanwhile.
                 with contextlib.suppress(OSError):
-                    os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, rest)
+                    os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, remaining)
 
     def empty(self) -> None:
         """Give the room back."""
@@ -33,17 +33,17 @@ class SmallDisk:
 
     def free(self) -> int:
         """Bytes that are left."""
-        found = os.statvfs(self.path)
-        return found.f_bavail * found.f_frsize
+        statistics = os.statvfs(self.path)
+        return statistics.f_bavail * statistics.f_frsize
 
 
 @contextmanager
 def small_disk(path: Path, size_mib: int) -> Iterator[SmallDisk]:
     """A disk at ``path`` until the block ends; a skip where this host does not let its users mount one."""
     path.mkdir(parents=True, exist_ok=True)
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "tmpfs", str(path)], capture_output=True, text=True, check=False)
-    if made.returncode:
-        pytest.skip(f"no file system can be mounted here: {made.stderr.strip()}")
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "tmpfs", str(path)], capture_output=True, text=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
     try:
         yield SmallDisk(path)
     finally:

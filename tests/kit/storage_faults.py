@@ -21,18 +21,18 @@ import numpy as np
 from asterism_proto.errors import AsterismError, Corrupt
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import metad_pb2 as meta
-from daemonkit.identity import NAME as IDENTITY
+from daemonkit.identity import FILE_NAME as IDENTITY
 from daemonkit.identity import open_folder
 from metad.store.rocks import RocksStore
 from standalone import published
-from storaged.build.marks import Mark, part_folder
-from storaged.cluster import Cluster
+from storaged.build.marks import CompletedPart, part_folder
+from storaged.cluster import ClusterIdentity
 from storaged.store import graph, keys
 from storaged.store.checked import check_image
-from storaged.store.graph import GraphStore
+from storaged.store.graph import BlockStore
 from storaged.store.image import PartImage, open_part
-from storaged.store.tables import TableStore
-from tests.kit.building import Built, Op, blocks_of, built
+from storaged.store.tables import StatStore
+from tests.kit.building import BuildResult, Op, blocks_of, run_build
 
 SCHEMA = Schema(
     node_types=(NodeType(name="a", weighted=True, features=(Feature(name="x"), Feature(name="t", kind="bytes"))),),
@@ -59,7 +59,7 @@ class Subject:
     """Gives what the files of a folder say, as something that compares; raises what a daemon would report."""
     copied: bool = False
     """Whether reading changes files: then each reading gets a copy."""
-    opened: Callable[[Path], Callable[[], object]] | None = None
+    open_before_damage: Callable[[Path], Callable[[], object]] | None = None
     """Opens a folder, whose files are altered after that; gives what reads them then."""
 
 
@@ -77,29 +77,29 @@ def positions(size: int, count: int, seed: int) -> list[int]:
     bits = 8 * size
     if bits <= count:
         return list(range(bits))
-    chosen = {7, bits - 1, *random.Random(seed).sample(range(bits), count)}
-    return sorted(chosen)[:count]
+    selected = {7, bits - 1, *random.Random(seed).sample(range(bits), count)}
+    return sorted(selected)[:count]
 
 
 def outcomes(subject: Subject, count: int) -> Counter[str]:
     """Alter ``count`` single bits of a subject's files, one at a time, and count what reading comes to."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     with _scratch() as scratch:
         expected = _read(subject, scratch, None, 0)
-        for number, file in enumerate(subject.files):
+        for file_index, file in enumerate(subject.files):
             size = (subject.folder / file).stat().st_size
-            share = -(-count // len(subject.files))
-            for bit in positions(size, share, number):
-                found[_outcome(subject, scratch, file, bit, expected)] += 1
-    return found
+            bits_per_file = -(-count // len(subject.files))
+            for bit in positions(size, bits_per_file, file_index):
+                counts[_outcome(subject, scratch, file, bit, expected)] += 1
+    return counts
 
 
 def _outcome(subject: Subject, scratch: Path, file: Path | None, bit: int, expected: object) -> str:
     try:
         return EQUAL if _read(subject, scratch, file, bit) == expected else DIFFERENT
     except AsterismError as error:
-        places = (str(scratch), str(subject.folder), "BlockKey(", "table block", "table of part")
-        return type(error).__name__ if any(place in error.message for place in places) else f"UNNAMED {error.message}"
+        known_locations = (str(scratch), str(subject.folder), "BlockKey(", "table block", "table of part")
+        return type(error).__name__ if any(location in error.message for location in known_locations) else f"UNNAMED {error.message}"
     except Exception as error:  # a daemon would end with a traceback
         return f"UNTYPED {error!r}"
 
@@ -111,11 +111,11 @@ def _read(subject: Subject, scratch: Path, file: Path | None, bit: int) -> objec
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(subject.folder, folder)
     try:
-        if subject.opened is None:
+        if subject.open_before_damage is None:
             if file is not None:
                 flip(folder / file, bit)
             return subject.read(folder)
-        read = subject.opened(folder)
+        read = subject.open_before_damage(folder)
         if file is not None:
             flip(folder / file, bit)
         return read()
@@ -143,19 +143,19 @@ def _rewrite(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
-def damages(subject: Subject) -> dict[tuple[str, str], str]:
+def damage_outcomes(subject: Subject) -> dict[tuple[str, str], str]:
     """Damage each file of a closed subject in each way; what reading comes to, by (damage, file)."""
-    found = {}
+    outcomes_by_file = {}
     with _scratch() as scratch:
-        whole = replace(subject, copied=True)
-        expected = _read(whole, scratch, None, 0)
+        copied_subject = replace(subject, copied=True)
+        expected = _read(copied_subject, scratch, None, 0)
         for name, damage in DAMAGES.items():
             for file in subject.files:
                 shutil.rmtree(scratch / "damaged", ignore_errors=True)
                 shutil.copytree(subject.folder, scratch / "damaged")
                 damage(scratch / "damaged" / file)
-                found[name, file.name] = _outcome(replace(whole, folder=scratch / "damaged"), scratch, None, 0, expected)
-    return found
+                outcomes_by_file[name, file.name] = _outcome(replace(copied_subject, folder=scratch / "damaged"), scratch, None, 0, expected)
+    return outcomes_by_file
 
 
 # -- what is read ---------------------------------------------------------------------------------------------------
@@ -170,19 +170,19 @@ def read_catalog(folder: Path) -> object:
         store.close()
 
 
-def _blocks(store: GraphStore) -> object:
-    found = []
-    plain = (graph.NODES, graph.OUT_EDGES, graph.IN_EDGES, graph.EDGE_FEATURES)
-    for kind in (*plain, *(kind | keys.COLUMNS for kind in plain)):
+def _blocks(store: BlockStore) -> object:
+    blocks = []
+    base_kinds = (graph.NODES, graph.OUT_EDGES, graph.IN_EDGES, graph.EDGE_FEATURES)
+    for kind in (*base_kinds, *(kind | keys.COLUMNS for kind in base_kinds)):
         refs = store.refs(0, (kind,), 0, store.loads())
-        found += [(ref, {name: array.tobytes() for name, array in store.read(ref).items()}) for ref in refs]
+        blocks += [(ref, {name: array.tobytes() for name, array in store.read(ref).items()}) for ref in refs]
     alive = store.exists(0, np.arange(4000), 9, store.loads()).tobytes()
-    return found, alive, store.loads()
+    return blocks, alive, store.loads()
 
 
 def read_graph(folder: Path) -> object:
     """Return every block of a graph database."""
-    store = GraphStore.open(folder, SCHEMA)
+    store = BlockStore.open(folder, SCHEMA)
     try:
         return _blocks(store)
     finally:
@@ -190,7 +190,7 @@ def read_graph(folder: Path) -> object:
 
 
 def _open_graph(folder: Path) -> Callable[[], object]:
-    store = GraphStore.open(folder, SCHEMA)
+    store = BlockStore.open(folder, SCHEMA)
 
     def read() -> object:
         try:
@@ -207,11 +207,11 @@ def image_content(image: PartImage) -> object:
 
 
 def _hashed(record: object) -> str:
-    seen = hashlib.sha256()
+    digest = hashlib.sha256()
 
     def visit(value: object) -> None:
         if isinstance(value, np.ndarray):
-            seen.update(np.ascontiguousarray(value).tobytes())
+            digest.update(np.ascontiguousarray(value).tobytes())
         elif hasattr(value, "__dataclass_fields__"):
             for name in value.__dataclass_fields__:
                 visit(getattr(value, name))
@@ -223,7 +223,7 @@ def _hashed(record: object) -> str:
                 visit(each)
 
     visit(record)
-    return seen.hexdigest()
+    return digest.hexdigest()
 
 
 def _image_reader(digest: str) -> Callable[[Path], object]:
@@ -237,16 +237,16 @@ def _image_reader(digest: str) -> Callable[[Path], object]:
 
 
 def _image_scrubber(digest: str) -> Callable[[Path], Callable[[], object]]:
-    def opened(folder: Path) -> Callable[[], object]:
+    def open_image(folder: Path) -> Callable[[], object]:
         open_part(folder, verify=False)
         return lambda: check_image(folder, digest, lambda _: None)
 
-    return opened
+    return open_image
 
 
-def _table_reader(made: Built) -> Callable[[Path], object]:
+def _table_reader(built_images: BuildResult) -> Callable[[Path], object]:
     def read(folder: Path) -> object:
-        tables = TableStore.open(folder, read_only=True)
+        tables = StatStore.open(folder, read_only=True)
         try:
             return [
                 [
@@ -254,7 +254,7 @@ def _table_reader(made: Built) -> Callable[[Path], object]:
                     for columns in tables.blocks(0, _kind(total.element), 0, total.weight_name, total.positive, final=True)
                     for column in columns
                 ]
-                for total in made.results[0].totals
+                for total in built_images.results[0].totals
             ]
         finally:
             tables.close()
@@ -267,10 +267,10 @@ def _kind(element: int) -> int:
 
 
 def _read_mark(folder: Path) -> object:
-    mark = Mark.read(folder, 0)
-    if mark is None:
+    completion = CompletedPart.read(folder, 0)
+    if completion is None:
         raise Corrupt(f"{folder}: the part is built again")
-    return mark.input, mark.result, mark.units
+    return completion.input, completion.result, completion.units
 
 
 def _read_identity(folder: Path) -> object:
@@ -280,21 +280,21 @@ def _read_identity(folder: Path) -> object:
 
 
 def _read_cluster(folder: Path) -> object:
-    cluster = Cluster(folder / "cluster")
+    cluster = ClusterIdentity(folder / "cluster")
     cluster.check(_CLUSTER)
-    return cluster.known
+    return cluster.cluster_id
 
 
 def _read_published(folder: Path) -> object:
-    found = published.read(folder)
-    found.DiscardUnknownFields()
-    return found.SerializeToString(deterministic=True)
+    record = published.read_published(folder)
+    record.DiscardUnknownFields()
+    return record.SerializeToString(deterministic=True)
 
 
 # -- what there is --------------------------------------------------------------------------------------------------
 
 
-def a_load(seed: int, nodes: int = 3_000, edges: int = 9_000) -> list[Op]:
+def generate_load(seed: int, nodes: int = 3_000, edges: int = 9_000) -> list[Op]:
     """A load of nodes with texts, and of edges."""
     rng = np.random.default_rng(seed)
     ids = np.arange(nodes)
@@ -317,9 +317,9 @@ def a_load(seed: int, nodes: int = 3_000, edges: int = 9_000) -> list[Op]:
 
 
 def _names(folder: Path, *patterns: str) -> tuple[Path, ...]:
-    found = [path.relative_to(folder) for pattern in patterns for path in sorted(folder.glob(pattern)) if path.stat().st_size]
-    assert found, (folder, patterns)
-    return tuple(found)
+    paths = [path.relative_to(folder) for pattern in patterns for path in sorted(folder.glob(pattern)) if path.stat().st_size]
+    assert paths, (folder, patterns)
+    return tuple(paths)
 
 
 def _copied_while_open(folder: Path, name: str) -> Path:
@@ -332,21 +332,21 @@ def _copied_while_open(folder: Path, name: str) -> Path:
 def catalogs(folder: Path) -> list[Subject]:
     """A catalog with a log, and one that was closed."""
     catalog = folder / "catalog"
-    for begin in (0, 60):
+    for first_key in (0, 60):
         store = RocksStore(catalog)
-        for number in range(begin, begin + 60):
-            store.write({f"1/key/{number:05d}".encode(): random.Random(number).randbytes(80)})
-        if not begin:
+        for key_number in range(first_key, first_key + 60):
+            store.write({f"1/key/{key_number:05d}".encode(): random.Random(key_number).randbytes(80)})
+        if not first_key:
             store.close()
-    unclean = _copied_while_open(catalog, "catalog-unclean")
+    unclean_copy = _copied_while_open(catalog, "catalog-unclean")
     store.close()
-    found = []
-    for moment, place in ((UNCLEAN, unclean), (CLEAN, catalog)):
+    subjects_found = []
+    for moment, source in ((UNCLEAN, unclean_copy), (CLEAN, catalog)):
         for kind, pattern in DATABASE_FILES[:-1]:
             if kind == "write-ahead log" and moment == CLEAN:
                 continue
-            found.append(Subject(kind=f"catalog: {kind}", moment=moment, folder=place, files=_names(place, pattern), read=read_catalog, copied=True))
-    return found
+            subjects_found.append(Subject(kind=f"catalog: {kind}", moment=moment, folder=source, files=_names(source, pattern), read=read_catalog, copied=True))
+    return subjects_found
 
 
 DATABASE_FILES = (
@@ -359,7 +359,7 @@ DATABASE_FILES = (
 )
 
 
-def _write(store: GraphStore, load_id: int, load: Sequence[Op]) -> None:
+def _write(store: BlockStore, load_id: int, load: Sequence[Op]) -> None:
     for chunk, op in enumerate(load):
         store.write(blocks_of(SCHEMA, load_id, chunk, op))
 
@@ -367,66 +367,66 @@ def _write(store: GraphStore, load_id: int, load: Sequence[Op]) -> None:
 def graphs(folder: Path) -> list[Subject]:
     """A graph database with a log, and one that was closed."""
     database = folder / "graph"
-    store = GraphStore.open(database, SCHEMA)
-    _write(store, 1, a_load(1))
+    store = BlockStore.open(database, SCHEMA)
+    _write(store, 1, generate_load(1))
     store.close()
-    store = GraphStore.open(database, SCHEMA)
-    _write(store, 2, a_load(2, nodes=200, edges=300))
-    unclean = _copied_while_open(database, "graph-unclean")
+    store = BlockStore.open(database, SCHEMA)
+    _write(store, 2, generate_load(2, nodes=200, edges=300))
+    unclean_copy = _copied_while_open(database, "graph-unclean")
     store.close()
-    found = []
-    for moment, place in ((UNCLEAN, unclean), (CLEAN, database), (OPEN, database)):
+    subjects_found = []
+    for moment, source in ((UNCLEAN, unclean_copy), (CLEAN, database), (OPEN, database)):
         for kind, pattern in DATABASE_FILES:
             if (kind == "write-ahead log" and moment != UNCLEAN) or (kind in ("MANIFEST", "CURRENT", "OPTIONS") and moment == OPEN):
                 continue
-            found.append(
+            subjects_found.append(
                 Subject(
                     kind=f"graph: {kind}",
                     moment=moment,
-                    folder=place,
-                    files=_names(place, pattern),
+                    folder=source,
+                    files=_names(source, pattern),
                     read=read_graph,
                     copied=True,
-                    opened=_open_graph if moment == OPEN else None,
+                    open_before_damage=_open_graph if moment == OPEN else None,
                 )
             )
-    return found
+    return subjects_found
 
 
 def builds(folder: Path) -> list[Subject]:
     """An image, the stat database and the mark of a part that was built."""
     (folder / "built").mkdir()
-    made = built(folder / "built", SCHEMA, [a_load(1)])
-    image, digest = part_folder(made.output, 0), made.digests[0]
-    read = _image_reader(digest)
+    built_images = run_build(folder / "built", SCHEMA, [generate_load(1)])
+    image, digest = part_folder(built_images.output, 0), built_images.digests[0]
+    read_image = _image_reader(digest)
     arrays, manifest = _names(image, "*.bin"), _names(image, "manifest.json")
-    found = []
+    subjects_found = []
     for kind, files in (("image: arrays", arrays), ("image: manifest", manifest)):
-        found += [Subject(kind=kind, moment=moment, folder=image, files=files, read=read) for moment in (UNCLEAN, CLEAN)]
-        found.append(Subject(kind=kind, moment=OPEN, folder=image, files=files, read=read, opened=_image_scrubber(digest)))
+        subjects_found += [Subject(kind=kind, moment=moment, folder=image, files=files, read=read_image) for moment in (UNCLEAN, CLEAN)]
+        subjects_found.append(Subject(kind=kind, moment=OPEN, folder=image, files=files, read=read_image, open_before_damage=_image_scrubber(digest)))
     for kind, pattern in (("SST", "stat/*.sst"), ("MANIFEST", "stat/MANIFEST-*"), ("CURRENT", "stat/CURRENT"), ("OPTIONS", "stat/OPTIONS-*")):
-        found.append(
+        subjects_found.append(
             Subject(
-                kind=f"tables: {kind}", moment=CLEAN, folder=made.output, files=_names(made.output, pattern), read=_table_reader(made), copied=True
+                kind=f"tables: {kind}", moment=CLEAN, folder=built_images.output, files=_names(built_images.output, pattern), read=_table_reader(built_images), copied=True
             )
         )
-    found.append(Subject(kind="done/*.json", moment=CLEAN, folder=made.output, files=_names(made.output, "done/*.json"), read=_read_mark))
-    return found
+    subjects_found.append(Subject(kind="done/*.json", moment=CLEAN, folder=built_images.output, files=_names(built_images.output, "done/*.json"), read=_read_mark))
+    return subjects_found
 
 
 def small_files(folder: Path) -> list[Subject]:
     """Files of a few words."""
-    place = folder / "small"
-    open_folder(place, "storaged").release()
-    Cluster(place / "cluster").check(_CLUSTER)
+    target = folder / "small"
+    open_folder(target, "storaged").release()
+    ClusterIdentity(target / "cluster").check(_CLUSTER)
     reply = meta.PollReply()
     route = reply.spaces.add()
     route.space.name, route.space.space_id = "shop", 1
     route.versions.add(version=3, digest="d" * 64).totals.add(part=0, element=1, count=5, positive=5, weight=2.5)
-    published.Record(place).note(reply)
+    published.PublishedFile(target).update(reply)
     return [
-        Subject(kind=name, moment=CLEAN, folder=place, files=(Path(name),), read=read, copied=True)
-        for name, read in ((IDENTITY, _read_identity), ("cluster", _read_cluster), (published.NAME, _read_published))
+        Subject(kind=name, moment=CLEAN, folder=target, files=(Path(name),), read=read, copied=True)
+        for name, read in ((IDENTITY, _read_identity), ("cluster", _read_cluster), (published.FILE_NAME, _read_published))
     ]
 
 
@@ -443,19 +443,19 @@ def matrix(folder: Path, count: int) -> list[Row]:
     return [(subject.kind, subject.moment, outcomes(subject, count)) for subject in subjects(folder)]
 
 
-def wrong(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
+def unexpected_rows(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
     """Return what is neither equal nor a typed error that names its file."""
-    return [(kind, moment, outcome) for kind, moment, found in rows for outcome in found if outcome.split()[0] in (DIFFERENT, "UNTYPED", "UNNAMED")]
+    return [(kind, moment, outcome) for kind, moment, counts in rows for outcome in counts if outcome.split()[0] in (DIFFERENT, "UNTYPED", "UNNAMED")]
 
 
 def table(rows: Sequence[Row]) -> str:
     """The outcomes as a Markdown table."""
     lines = ["| file | moment | bits | equal | typed error | other |", "| --- | --- | --- | --- | --- | --- |"]
-    for kind, moment, found in rows:
-        errors = {name: number for name, number in found.items() if name != EQUAL and " " not in name and name != DIFFERENT}
-        other = found.total() - found[EQUAL] - sum(errors.values())
-        said = ", ".join(f"{number} {name}" for name, number in sorted(errors.items())) or "0"
-        lines.append(f"| {kind} | {moment} | {found.total()} | {found[EQUAL]} | {said} | {other} |")
+    for kind, moment, counts in rows:
+        errors = {name: count for name, count in counts.items() if name != EQUAL and " " not in name and name != DIFFERENT}
+        other_count = counts.total() - counts[EQUAL] - sum(errors.values())
+        error_text = ", ".join(f"{count} {name}" for name, count in sorted(errors.items())) or "0"
+        lines.append(f"| {kind} | {moment} | {counts.total()} | {counts[EQUAL]} | {error_text} | {other_count} |")
     return "\n".join(lines)
 
 
@@ -463,4 +463,4 @@ if __name__ == "__main__":
     with _scratch() as place:
         found_rows = matrix(place, int(sys.argv[1]) if len(sys.argv) > 1 else 100)
     print(table(found_rows))
-    raise SystemExit(1 if wrong(found_rows) else 0)
+    raise SystemExit(1 if unexpected_rows(found_rows) else 0)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-_MAKE = ("create", "rename", "link")
+_CREATING_CALLS = ("create", "rename", "link")
 _SOURCE = Path(__file__).with_name("preload") / "syscalls.c"
 
 
@@ -28,9 +28,9 @@ def _library() -> Path:
     if compiler is None:
         pytest.skip("system calls are recorded by a library that needs gcc to be compiled")
     target = Path(tempfile.mkdtemp(prefix="asterism-syscalls-")) / "syscalls.so"
-    made = subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(target), str(_SOURCE), "-ldl"], capture_output=True, text=True, check=False)
-    if made.returncode:
-        pytest.skip(f"the library that records system calls cannot be compiled here: {made.stderr.strip()}")
+    completed = subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(target), str(_SOURCE), "-ldl"], capture_output=True, text=True, check=False)
+    if completed.returncode:
+        pytest.skip(f"the library that records system calls cannot be compiled here: {completed.stderr.strip()}")
     return target
 
 
@@ -73,17 +73,17 @@ class Syscalls:
 
     def control(self, *lines: str) -> None:
         """Let these hold from now on: ``fail ERRNO CALL TEXT``, ``wait MILLISECONDS CALL TEXT``, ``clock SECONDS``."""
-        making = self._control.with_suffix(".making")
-        making.write_text("\n".join(lines))
-        making.rename(self._control)
+        temporary = self._control.with_suffix(".making")
+        temporary.write_text("\n".join(lines))
+        temporary.rename(self._control)
 
     def events(self) -> list[Event]:
         """What was recorded until now, in the order of the ends."""
-        found = []
+        events = []
         for line in self._record.read_text().splitlines() if self._record.exists() else ():
-            begin, end, pid, result, call, path, other = line.split("\t")
-            found.append(Event(int(begin), int(end), int(pid), int(result), call, path, other))
-        return sorted(found, key=lambda event: event.end_ns)
+            begin, end, pid, result, call, path, other_path = line.split("\t")
+            events.append(Event(int(begin), int(end), int(pid), int(result), call, path, other_path))
+        return sorted(events, key=lambda event: event.end_ns)
 
 
 class Durability:
@@ -104,39 +104,39 @@ class Durability:
         self._root = root.resolve()
         self._events = [event for event in events if event.result >= 0]
 
-    def lacks(self, path: Path, at_ns: int | None = None) -> list[str]:
+    def losses(self, path: Path, at_ns: int | None = None) -> list[str]:
         """Describe what a power failure at a time (now) would take of a file or folder, and of the folders above it."""
-        until = time.monotonic_ns() if at_ns is None else at_ns
+        cutoff_ns = time.monotonic_ns() if at_ns is None else at_ns
         path = path.resolve()
-        found = self._content(str(path), until)
+        problems = self._content(str(path), cutoff_ns)
         while path != self._root:
-            found += self._name(path, until)
+            problems += self._name(path, cutoff_ns)
             path = path.parent
-        return found
+        return problems
 
-    def _content(self, path: str, until: int) -> list[str]:
-        names = self._names(path, until)
+    def _content(self, path: str, cutoff_ns: int) -> list[str]:
+        names = self._names(path, cutoff_ns)
         writes = [event.end_ns for event in self._events if event.call == "write" and event.end_ns <= names.get(event.path, 0)]
         if not writes or self._synced(names, max(writes)):
             return []
         return [f"the content of {path}: not synced after it was written"]
 
-    def _name(self, path: Path, until: int) -> list[str]:
-        names = self._names(str(path), until)
-        made = [event for event in self._events if event.call in _MAKE and event.end_ns <= names.get(event.other or event.path, 0)]
-        if not made or self._synced(self._names(str(path.parent), until), made[-1].end_ns):
+    def _name(self, path: Path, cutoff_ns: int) -> list[str]:
+        names = self._names(str(path), cutoff_ns)
+        creations = [event for event in self._events if event.call in _CREATING_CALLS and event.end_ns <= names.get(event.other or event.path, 0)]
+        if not creations or self._synced(self._names(str(path.parent), cutoff_ns), creations[-1].end_ns):
             return []
-        return [f"the name {path} ({made[-1].call}): its folder was not synced after it was made"]
+        return [f"the name {path} ({creations[-1].call}): its folder was not synced after it was made"]
 
-    def _names(self, path: str, until: int) -> dict[str, int]:
+    def _names(self, path: str, cutoff_ns: int) -> dict[str, int]:
         """What a file or folder was called, with the folders above it, and until when: a former name may be another file's by now."""
-        names = {path: until}
+        names = {path: cutoff_ns}
         name = path
         for event in reversed(self._events):
-            if event.call in ("rename", "link") and event.end_ns <= until and f"{name}/".startswith(f"{event.other}/"):
+            if event.call in ("rename", "link") and event.end_ns <= cutoff_ns and f"{name}/".startswith(f"{event.other}/"):
                 name = event.path + name[len(event.other) :]
-                until = event.end_ns if event.call == "rename" else until
-                names.setdefault(name, until)
+                cutoff_ns = event.end_ns if event.call == "rename" else cutoff_ns
+                names.setdefault(name, cutoff_ns)
         return names
 
     def _synced(self, names: Mapping[str, int], after: int) -> bool:

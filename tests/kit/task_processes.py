@@ -17,13 +17,13 @@ def task_processes(cluster: LocalCluster, name: str, modules: Collection[str] = 
     return [child for child in psutil.Process(cluster[name].pid).children(recursive=True) if name_of(child) in modules]
 
 
-def builds(cluster: LocalCluster, name: str | None = None) -> list[psutil.Process]:
+def find_builds(cluster: LocalCluster, name: str | None = None) -> list[psutil.Process]:
     """Return the build processes of a storaged; of all storageds, orphans too, where none is named."""
     if name is not None:
         return task_processes(cluster, name, (BUILD,))
     folders = tuple(str(cluster.folder_of(daemon)) for daemon in cluster.daemons if daemon.startswith("storaged"))
-    found = [process for process in psutil.process_iter() if name_of(process) == BUILD]
-    return [process for process in found if any(path.startswith(folders) for path in _open_files(process))]
+    build_processes = [process for process in psutil.process_iter() if name_of(process) == BUILD]
+    return [process for process in build_processes if any(path.startswith(folders) for path in _open_files(process))]
 
 
 def name_of(process: psutil.Process) -> str:
@@ -41,7 +41,7 @@ def _open_files(process: psutil.Process) -> list[str]:
         return []
 
 
-def gone(process: psutil.Process) -> bool:
+def has_ended(process: psutil.Process) -> bool:
     """Return whether a process has ended, reaped or not."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE

@@ -47,7 +47,7 @@ class Terminal:
         os.close(slave)
         self.raw = ""
         """Everything that was shown, with colours and movements."""
-        self._seen = 0
+        self._output = 0
 
     def __enter__(self) -> Self:
         return self
@@ -60,28 +60,28 @@ class Terminal:
 
     def type(self, text: str) -> None:
         """Press keys; ``\\r`` is Enter, ``\\t`` Tab, ``\\x03`` Ctrl-C, ``\\x04`` Ctrl-D."""
-        self._seen = len(self.raw)
+        self._output = len(self.raw)
         os.write(self._master, text.encode())
 
-    def shows(self, pattern: str, seconds: float = HANG_S) -> str:
+    def wait_for_text(self, pattern: str, seconds: float = HANG_S) -> str:
         """What was shown since the last key, once it has the pattern; AssertionError where it has it not in time."""
-        until = time.monotonic() + seconds
-        while not (found := re.search(pattern, self.text)):
-            assert time.monotonic() < until, f"no {pattern!r} within {seconds} s, but:\n{self.text}"
+        deadline = time.monotonic() + seconds
+        while not (match := re.search(pattern, self.text)):
+            assert time.monotonic() < deadline, f"no {pattern!r} within {seconds} s, but:\n{self.text}"
             if not self._read(0.05) and self._process.poll() is not None and not self._read(0.05):
                 raise AssertionError(f"it ended with {self._process.returncode} and shows no {pattern!r}, but:\n{self.text}")
-        return found[0]
+        return match[0]
 
     @property
     def text(self) -> str:
         """What was shown since the last key, without colours and movements, and without the blanks that it ends with."""
-        return _ESCAPES.sub("", self.raw[self._seen :]).replace("\r", "").replace(" \x08", "").rstrip()
+        return _ESCAPES.sub("", self.raw[self._output :]).replace("\r", "").replace(" \x08", "").rstrip()
 
-    def ends(self, seconds: float = HANG_S) -> int:
+    def wait_exit_code(self, seconds: float = HANG_S) -> int:
         """The exit code, once the program has ended."""
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         while self._process.poll() is None:
-            assert time.monotonic() < until, f"it goes on after {seconds} s, and shows:\n{self.text}"
+            assert time.monotonic() < deadline, f"it goes on after {seconds} s, and shows:\n{self.text}"
             self._read(0.05)
         while self._read(0.05):
             pass
@@ -91,7 +91,7 @@ class Terminal:
         if not select.select([self._master], [], [], seconds)[0]:
             return False
         with contextlib.suppress(OSError):  # the other end is closed
-            piece = os.read(self._master, 1 << 16)
-            self.raw += piece.decode(errors="replace")
-            return bool(piece)
+            data = os.read(self._master, 1 << 16)
+            self.raw += data.decode(errors="replace")
+            return bool(data)
         return False

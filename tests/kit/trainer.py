@@ -26,7 +26,7 @@ TIMEOUT_S = 20.0
 
 
 @dataclass
-class Seen:
+class ThreadReport:
     """What one thread saw."""
 
     calls: int = 0
@@ -36,38 +36,38 @@ class Seen:
     """Of calls: a scan is as many requests as it has batches."""
 
 
-def trainer(graph: asterism.Graph, expected: dict[str, str], until: float, seed: int, seen: Seen) -> None:
+def run_calls(graph: asterism.Graph, expected: dict[str, str], deadline: float, seed: int, seen: ThreadReport) -> None:
     """Call until the time is up."""
     calls = cases.calls(graph)
     names = sorted(expected)
     order = np.random.default_rng(seed)
-    while time.monotonic() < until:
+    while time.monotonic() < deadline:
         name = names[int(order.integers(len(names)))]
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
-            found = cases.digest(calls[name]())
+            digest = cases.digest(calls[name]())
         except asterism.AsterismError as error:
             seen.errors[type(error).__name__] += 1
         else:
-            if found != expected[name]:
+            if digest != expected[name]:
                 seen.wrong.append(name)
         seen.calls += 1
-        seen.seconds.append(time.monotonic() - begun)
+        seen.seconds.append(time.monotonic() - started)
 
 
-class Timed:
+class TimedTransport:
     """A client's transport that notes the seconds of every request."""
 
-    def __init__(self, inner: Transport) -> None:
-        self._inner, self.piece_bytes = inner, inner.piece_bytes
+    def __init__(self, transport: Transport) -> None:
+        self._inner, self.piece_bytes = transport, transport.piece_bytes
         self.seconds: list[float] = []
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
             return self._inner.call(method, request, timeout_s)
         finally:
-            self.seconds.append(time.monotonic() - begun)
+            self.seconds.append(time.monotonic() - started)
 
     def close(self) -> None:
         self._inner.close()
@@ -76,31 +76,31 @@ class Timed:
 def main(addresses: str, space: str, seconds: str, threads: str, seed: str) -> None:
     """Run and report."""
     expected: dict[str, str] = json.load(sys.stdin)
-    all_seen = [Seen() for _ in range(int(threads))]
+    all_seen = [ThreadReport() for _ in range(int(threads))]
     with asterism.connect(addresses, timeout_s=TIMEOUT_S) as client:
         client.graph(space).sample_nodes(1)
-        requests = client.session.transport = Timed(client.session.transport)
-        until = time.monotonic() + float(seconds)
+        requests = client.session.transport = TimedTransport(client.session.transport)
+        deadline = time.monotonic() + float(seconds)
         running = [
-            threading.Thread(target=trainer, args=(client.graph(space), expected, until, 1000 * int(seed) + i, seen), daemon=True)
+            threading.Thread(target=run_calls, args=(client.graph(space), expected, deadline, 1000 * int(seed) + i, seen), daemon=True)
             for i, seen in enumerate(all_seen)
         ]
         for thread in running:
             thread.start()
         for thread in running:
             thread.join(float(seconds) + HANG_S / 2)
-        hung = sum(thread.is_alive() for thread in running)
+        hung_threads = sum(thread.is_alive() for thread in running)
     errors: Counter[str] = sum((seen.errors for seen in all_seen), Counter())
-    told = {
+    report = {
         "calls": sum(seen.calls for seen in all_seen),
         "fewest": min(seen.calls for seen in all_seen),
         "wrong": [name for seen in all_seen for name in seen.wrong],
         "errors": dict(errors),
-        "hung": hung,
+        "hung": hung_threads,
         "seconds": [second for seen in all_seen for second in seen.seconds],
         "requests": requests.seconds,
     }
-    print(json.dumps(told))
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ def busy_s(cluster: LocalCluster, name: str) -> float:
     return float(times.user + times.system)
 
 
-def rss(cluster: LocalCluster, name: str) -> int:
+def resident_bytes(cluster: LocalCluster, name: str) -> int:
     """Return the resident memory of a daemon in bytes."""
     return int(psutil.Process(cluster[name].pid).memory_info().rss)
 
@@ -27,10 +27,10 @@ def rss(cluster: LocalCluster, name: str) -> int:
 def reset_peak(cluster: LocalCluster, name: str) -> int:
     """Start to measure the peak of a daemon's memory again, and return its memory now."""
     Path(f"/proc/{cluster[name].pid}/clear_refs").write_text("5")
-    return rss(cluster, name)
+    return resident_bytes(cluster, name)
 
 
-def peak(cluster: LocalCluster, name: str) -> int:
+def peak_bytes(cluster: LocalCluster, name: str) -> int:
     """Return the most memory of a daemon since `reset_peak`, in bytes."""
     status = Path(f"/proc/{cluster[name].pid}/status").read_text()
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
@@ -48,8 +48,8 @@ def wait_idle(cluster: LocalCluster, *names: str) -> None:
     wait_until(lambda: not any(in_flight(cluster, name) for name in names), f"{names} answer no call")
 
 
-def overrun(cluster: LocalCluster, *names: str) -> dict[str, float]:
+def drain_cpu_s(cluster: LocalCluster, *names: str) -> dict[str, float]:
     """Wait until daemons answer no call, and return the processor time that each has used meanwhile."""
     before = {name: busy_s(cluster, name) for name in names}
     wait_idle(cluster, *names)
-    return {name: busy_s(cluster, name) - begun for name, begun in before.items()}
+    return {name: busy_s(cluster, name) - used_before for name, used_before in before.items()}

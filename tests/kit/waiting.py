@@ -8,7 +8,7 @@ from typing import TypeVar
 
 HANG_S = 600.0
 """Seconds of any wait, as a guard against hanging. A second on an idle machine may become minutes on a busy one."""
-LOOK_S = 0.01
+POLL_INTERVAL_S = 0.01
 """Seconds between two looks at a condition."""
 
 QUICK_S = HANG_S / 10
@@ -17,13 +17,13 @@ QUICK_S = HANG_S / 10
 T = TypeVar("T")
 
 
-def wait_until(holds: Callable[[], T], what: str, *, look_s: float = LOOK_S) -> T:
+def wait_until(condition: Callable[[], T], description: str, *, poll_interval_s: float = POLL_INTERVAL_S) -> T:
     """Return the first true value of a condition; TimeoutError, saying what it was, where it hangs."""
     end = time.monotonic() + HANG_S
-    while not (value := holds()):
+    while not (value := condition()):
         if time.monotonic() > end:
-            raise TimeoutError(f"after {HANG_S:g} s it does not hold that {what}")
-        time.sleep(look_s)
+            raise TimeoutError(f"after {HANG_S:g} s it does not hold that {description}")
+        time.sleep(poll_interval_s)
     return value
 
 

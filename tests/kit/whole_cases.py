@@ -10,14 +10,14 @@ import numpy as np
 from asterism import Graph
 
 
-def calls(graph: Graph, mixed: np.ndarray, types: np.ndarray, each: str, seed: int) -> dict[str, Callable[[], Any]]:
+def calls(graph: Graph, mixed: np.ndarray, types: np.ndarray, edge_filter: str, seed: int) -> dict[str, Callable[[], Any]]:
     """The calls, by a name that says what each is.
 
-    ``mixed`` are nodes of the ``types`` person (0) and paper (1), unknown ones and -1 among them; ``each`` is a condition on every edge type.
+    ``mixed`` are nodes of the ``types`` person (0) and paper (1), unknown ones and -1 among them; ``edge_filter`` is a condition on every edge type.
     """
     people, papers = mixed[types == 0], mixed[types == 1]
-    own = {"person": people[people >= 0], "paper": papers[papers >= 0]}
-    clusters = {name: (np.unique(ids), np.unique(ids) % 7) for name, ids in own.items()}
+    valid_ids = {"person": people[people >= 0], "paper": papers[papers >= 0]}
+    clusters = {name: (np.unique(ids), np.unique(ids) % 7) for name, ids in valid_ids.items()}
     return {
         "layers by budgets": lambda: graph.sample_hgt(
             papers, {"paper": [20, 9], "person": [30, 12]}, ntype="paper", weights=True, node_features={"paper": ["vec"]}, seed=seed
@@ -25,6 +25,6 @@ def calls(graph: Graph, mixed: np.ndarray, types: np.ndarray, each: str, seed: i
         "layers by budgets of mixed types, by name, against the edges": lambda: graph.sample_hgt(
             mixed, [9, 0, 7], ["cites", "writes"], among="writes", ntype=types, weight="recent", direction="in", seed=seed
         ),
-        "layers by budgets where": lambda: graph.sample_hgt(papers, [9, 9], ["cites", "by"], ntype="paper", weighted=False, where=each, seed=seed),
+        "layers by budgets where": lambda: graph.sample_hgt(papers, [9, 9], ["cites", "by"], ntype="paper", weighted=False, where=edge_filter, seed=seed),
         "every cluster once": lambda: list(graph.cluster_batches(clusters, 3, weights=True, seed=seed)),
     }

@@ -26,7 +26,7 @@ from tests.kit.waiting import HANG_S
 
 ROOT = Path(__file__).resolve().parents[2]
 _MAX_MESSAGE = 1 << 20
-_AT_START = ("PYTHON", "NUMBA", "GRPC", "LD_", "OMP_", "OPENBLAS", "MKL", "ASTERISM_KERNEL", "ASTERISM_CACHE")
+_STARTUP_PREFIXES = ("PYTHON", "NUMBA", "GRPC", "LD_", "OMP_", "OPENBLAS", "MKL", "ASTERISM_KERNEL", "ASTERISM_CACHE")
 _PRELOADED = (
     "metad.__main__",
     "storaged.__main__",
@@ -39,29 +39,29 @@ _COMMAND = "asterism.cli.app"
 """Not in every environment: the command is an extra."""
 
 
-def at_start(environment: Mapping[str, str]) -> dict[str, str]:
+def startup_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Return what of an environment works at the start of an interpreter or at an import, but for the faults, which the zygote knows."""
     path = [folder for folder in environment.get("PYTHONPATH", "").split(os.pathsep) if folder and folder != str(POINTS)]
-    found = {name: value for name, value in environment.items() if name.startswith(_AT_START) and name != "PYTHONPATH"}
-    return found | {"PYTHONPATH": os.pathsep.join(path)}
+    variables = {name: value for name, value in environment.items() if name.startswith(_STARTUP_PREFIXES) and name != "PYTHONPATH"}
+    return variables | {"PYTHONPATH": os.pathsep.join(path)}
 
 
-class Forked:
+class ForkedProcess:
     """A process that the zygote forked, with the methods of `subprocess.Popen` that tests use."""
 
-    def __init__(self, args: Sequence[str], pid: int, ends: socket.socket) -> None:
+    def __init__(self, args: Sequence[str], pid: int, exit_socket: socket.socket) -> None:
         self.args, self.pid = args, pid
         self.returncode: int | None = None
-        self._ends = ends
+        self._ends = exit_socket
         self._ended = select.poll()
-        self._ended.register(ends, select.POLLIN)
+        self._ended.register(exit_socket, select.POLLIN)
         self._lock = threading.Lock()
 
     def poll(self) -> int | None:
         """Return the exit status, negative for a signal, or None while it runs."""
         with self._lock:
             if self.returncode is None and self._ended.poll(0):
-                self._take()
+                self._receive_status()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
@@ -74,10 +74,10 @@ class Forked:
         assert self.returncode is not None
         return self.returncode
 
-    def send_signal(self, number: int) -> None:
+    def send_signal(self, signal_number: int) -> None:
         """Send a signal, where it still runs."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            os.kill(self.pid, signal_number)
 
     def terminate(self) -> None:
         """Send SIGTERM."""
@@ -87,7 +87,7 @@ class Forked:
         """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
-    def _take(self) -> None:
+    def _receive_status(self) -> None:
         data = self._ends.recv(64)
         self.returncode = int(data) if data else -int(signal.SIGKILL)  # the zygote is gone, and its children with it
         self._ended.unregister(self._ends)
@@ -98,43 +98,43 @@ class Zygote:
     """The zygote of this process; started at its first use, ended with this process."""
 
     def __init__(self) -> None:
-        self._begun: dict[str, str] = {}
+        self._startup_environment: dict[str, str] = {}
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._pid = 0
 
-    def suits(self, environment: Mapping[str, str]) -> bool:
+    def can_fork(self, environment: Mapping[str, str]) -> bool:
         """Return whether a process with this environment may be forked: what works at an interpreter's start is as it was at the zygote's."""
         with self._lock:
             if self._socket is None or self._pid != os.getpid():
                 self._start()
-            return at_start(environment) == self._begun
+            return startup_variables(environment) == self._startup_environment
 
-    def fork(self, arguments: Sequence[str], *, environment: Mapping[str, str], output: int, errors: int | None = None) -> Forked:
+    def fork(self, arguments: Sequence[str], *, environment: Mapping[str, str], output: int, errors: int | None = None) -> ForkedProcess:
         """Run ``python -m arguments...`` in a session of its own; ``output`` is its stdout, and its stderr where there is no other for that."""
         with self._lock:
             if self._socket is None or self._pid != os.getpid():
                 self._start()
             assert self._socket is not None
-            mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            parent_end, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             request = json.dumps({"arguments": list(arguments), "environment": dict(environment), "folder": os.getcwd()}).encode()
-            with its:
-                socket.send_fds(self._socket, [request], [output, output if errors is None else errors, its.fileno()])
-            pid = int(mine.recv(64) or b"0")  # sent once it leads its session
+            with child_end:
+                socket.send_fds(self._socket, [request], [output, output if errors is None else errors, child_end.fileno()])
+            pid = int(parent_end.recv(64) or b"0")  # sent once it leads its session
             if not pid:
                 raise RuntimeError("the zygote has ended")
-            return Forked(arguments, pid, mine)
+            return ForkedProcess(arguments, pid, parent_end)
 
     def _start(self) -> None:
-        mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        for end in (mine, its):
+        parent_end, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (parent_end, child_end):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MAX_MESSAGE)
-        with its:
-            self._begun = at_start(os.environ)  # noqa: TID251 - a child inherits it
+        with child_end:
+            self._startup_environment = startup_variables(os.environ)  # noqa: TID251 - a child inherits it
             subprocess.Popen(
-                [sys.executable, "-m", "tests.kit.zygote"], stdin=its, cwd=ROOT, start_new_session=True
+                [sys.executable, "-m", "tests.kit.zygote"], stdin=child_end, cwd=ROOT, start_new_session=True
             ).returncode = 0  # never waited for
-        self._socket, self._pid = mine, os.getpid()
+        self._socket, self._pid = parent_end, os.getpid()
 
 
 def preload() -> None:
@@ -152,22 +152,22 @@ def preload() -> None:
     with contextlib.suppress(ModuleNotFoundError):
         importlib.import_module(_COMMAND)
     from graphd.statements import gremlin
-    from graphd.statements.reading import prepare
-    from graphd.warm import warm as warm_graphd
-    from storaged.warm import warm as warm_storaged
+    from graphd.statements.reading import build_parser
+    from graphd.warm import compile_kernels as warm_graphd
+    from storaged.warm import compile_kernels as warm_storaged
 
     warm_storaged()
     warm_graphd()
-    prepare()
-    gremlin.prepare()
+    build_parser()
+    gremlin.build_parser()
 
 
-def _run(request: Mapping[str, object], output: int, errors: int, ends: int) -> None:
+def _run(request: Mapping[str, object], output: int, errors: int, exit_fd: int) -> None:
     """Become the requested process; never returns."""
     status: object = 1
     try:
         os.setsid()
-        os.write(ends, str(os.getpid()).encode())
+        os.write(exit_fd, str(os.getpid()).encode())
         os.chdir(str(request["folder"]))
         null = os.open(os.devnull, os.O_RDONLY)
         for target, source in ((0, null), (1, output), (2, errors)):
@@ -200,33 +200,33 @@ def serve() -> None:
     preload()
     if threading.active_count() != 1:  # those of BLAS and of allocators begin again after a fork by themselves
         raise RuntimeError(f"{threading.enumerate()} run: a process that was forked from here would lack all but one")
-    asked = socket.socket(fileno=os.dup(0))
-    wake, woken = os.pipe()
-    for fd in (wake, woken):
+    requests = socket.socket(fileno=os.dup(0))
+    wake_read, wake_write = os.pipe()
+    for fd in (wake_read, wake_write):
         os.set_blocking(fd, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(woken)
+    signal.set_wakeup_fd(wake_write)
     running: dict[int, socket.socket] = {}
     while True:
-        ready, _, _ = select.select([asked, wake], [], [])
-        if wake in ready:
+        ready, _, _ = select.select([requests, wake_read], [], [])
+        if wake_read in ready:
             with contextlib.suppress(BlockingIOError):
-                os.read(wake, 1 << 12)
+                os.read(wake_read, 1 << 12)
             _reap(running)
-        if asked in ready:
-            data, fds, _, _ = socket.recv_fds(asked, _MAX_MESSAGE, 3)
+        if requests in ready:
+            data, fds, _, _ = socket.recv_fds(requests, _MAX_MESSAGE, 3)
             if not data:
                 return
-            output, errors, ends = fds
+            output, errors, exit_fd = fds
             pid = os.fork()
             if pid == 0:
-                for other in running.values():
-                    other.close()
-                asked.close()
-                _run(json.loads(data), output, errors, ends)
+                for child_socket in running.values():
+                    child_socket.close()
+                requests.close()
+                _run(json.loads(data), output, errors, exit_fd)
             os.close(output)
             os.close(errors)
-            running[pid] = socket.socket(fileno=ends)
+            running[pid] = socket.socket(fileno=exit_fd)
 
 
 def _reap(running: dict[int, socket.socket]) -> None:
@@ -237,8 +237,8 @@ def _reap(running: dict[int, socket.socket]) -> None:
             return
         if not pid:
             return
-        with running.pop(pid) as ends, contextlib.suppress(OSError):
-            ends.send(str(os.waitstatus_to_exitcode(status)).encode())
+        with running.pop(pid) as exit_socket, contextlib.suppress(OSError):
+            exit_socket.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
 ZYGOTE = Zygote()
@@ -248,7 +248,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run ``python -m arguments...`` to its end, forked; its stdout and stderr are in the result."""
     environment = dict(os.environ)  # noqa: TID251 - a child inherits it
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        if ZYGOTE.suits(environment):
+        if ZYGOTE.can_fork(environment):
             status = ZYGOTE.fork(arguments, environment=environment, output=output.fileno(), errors=errors.fileno()).wait(HANG_S)
         else:
             command = [sys.executable, "-m", *arguments]

@@ -34,11 +34,11 @@ GROUPS = ("draws", "rows", "walks", "labor", "hgt", "visits", "conditions", "tim
 
 def mutants_of(group: str) -> tuple[Mutant, ...]:
     """The mutants of one module of `tests.law.faults`."""
-    found: tuple[Mutant, ...] = importlib.import_module(f"tests.law.faults.{group}").MUTANTS
-    return found
+    mutants: tuple[Mutant, ...] = importlib.import_module(f"tests.law.faults.{group}").MUTANTS
+    return mutants
 
 
-class _Planter(importlib.abc.MetaPathFinder):
+class _MutantFinder(importlib.abc.MetaPathFinder):
     """Imports one module with its source changed, and leaves all others alone."""
 
     def __init__(self, mutant: Mutant) -> None:
@@ -50,11 +50,11 @@ class _Planter(importlib.abc.MetaPathFinder):
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is None or spec.origin is None:
             return None
-        spec.loader = _Loader(fullname, spec.origin, self._mutant)
+        spec.loader = _MutantLoader(fullname, spec.origin, self._mutant)
         return spec
 
 
-class _Loader(importlib.machinery.SourceFileLoader):
+class _MutantLoader(importlib.machinery.SourceFileLoader):
     def __init__(self, fullname: str, path: str, mutant: Mutant) -> None:
         super().__init__(fullname, path)
         self._mutant = mutant
@@ -68,19 +68,19 @@ class _Loader(importlib.machinery.SourceFileLoader):
         return compile(source, self.path, "exec")
 
 
-def planter(name: str) -> importlib.abc.MetaPathFinder:
+def mutant_finder(name: str) -> importlib.abc.MetaPathFinder:
     """What plants the mutant of this name, put at the head of ``sys.meta_path``."""
     draws = importlib.import_module("tests.law.faults.draws")
-    known = [*(mutant for group in GROUPS for mutant in mutants_of(group)), *draws.NAMED, draws.UNAUDITED]
-    return _Planter(next(mutant for mutant in known if mutant.name == name))
+    all_mutants = [*(mutant for group in GROUPS for mutant in mutants_of(group)), *draws.NAMED, draws.UNAUDITED]
+    return _MutantFinder(next(mutant for mutant in all_mutants if mutant.name == name))
 
 
-def verdict(mutant: Mutant | None, names: Collection[str] = ()) -> tuple[str, str]:
+def first_rejection(mutant: Mutant | None, names: Collection[str] = ()) -> tuple[str, str]:
     """Return (check, reason) of the first check (of these names, where any are given) that rejects a sampler, or ("", "")."""
     for name in [n for n in sys.modules if n.split(".")[0] in ("graphkit", "storaged", "graphd") or n.startswith(("tests.kit", "tests.law.checks"))]:
         del sys.modules[name]
-    planters = [] if mutant is None else [_Planter(mutant)]
-    sys.meta_path[:0] = planters
+    finders = [] if mutant is None else [_MutantFinder(mutant)]
+    sys.meta_path[:0] = finders
     try:
         checks = importlib.import_module("tests.law.checks")
         AsterismError = importlib.import_module("asterism_proto.errors").AsterismError
@@ -94,39 +94,39 @@ def verdict(mutant: Mutant | None, names: Collection[str] = ()) -> tuple[str, st
             except AsterismError as error:  # a host that refuses what another one claims has noticed the fault too
                 return check.__name__, f"{type(error).__name__}: {error.message}"
     finally:
-        del sys.meta_path[: len(planters)]
+        del sys.meta_path[: len(finders)]
     return "", ""
 
 
-def rejected(mutant: Mutant) -> tuple[bool, str]:
+def evaluate_mutant(mutant: Mutant) -> tuple[bool, str]:
     """Return whether the check that a mutant names rejects it, and a line that says so. Where it does not, the line names the check that does."""
-    check, reason = verdict(mutant, (mutant.check,)) if mutant.check else ("", "")
+    check, reason = first_rejection(mutant, (mutant.check,)) if mutant.check else ("", "")
     if check:
         return True, f"rejected by {check}: {reason}"
-    check, reason = verdict(mutant)
+    check, reason = first_rejection(mutant)
     return False, f"accepted by {mutant.check or '(no check)'}, rejected by {check or '(none)'}: {reason}"
 
 
-def main(words: Sequence[str]) -> int:
+def main(terms: Sequence[str]) -> int:
     """Print a line per mutant; return 0 when every mutant is rejected and the checks that did so accept the sampler itself."""
     sys.path[:0] = [str(ROOT), *(str(ROOT / folder) for folder in ("services", "client", "proto"))]
     numba_config = importlib.import_module("numba").config
     numba_config.DISABLE_JIT = True
     groups = GROUPS
-    if words[:1] == ["--of"]:
-        groups, words = (words[1],), words[2:]
-    mutants = [m for group in groups for m in mutants_of(group) if all(w.lower() in m.name.lower() for w in words)]
-    wrong = 0
+    if terms[:1] == ["--of"]:
+        groups, terms = (terms[1],), terms[2:]
+    mutants = [m for group in groups for m in mutants_of(group) if all(w.lower() in m.name.lower() for w in terms)]
+    failures = 0
     for mutant in mutants:
         start = time.perf_counter()
-        right, line = rejected(mutant)
-        wrong += not right
-        print(f"{'ok' if right else 'WRONG':<6}{mutant.name:<42}{mutant.met:<23}{time.perf_counter() - start:4.1f} s  {line[:140]}", flush=True)
+        is_rejected, line = evaluate_mutant(mutant)
+        failures += not is_rejected
+        print(f"{'ok' if is_rejected else 'WRONG':<6}{mutant.name:<42}{mutant.met:<23}{time.perf_counter() - start:4.1f} s  {line[:140]}", flush=True)
     start = time.perf_counter()
-    check, reason = verdict(None, {mutant.check for mutant in mutants})
+    check, reason = first_rejection(None, {mutant.check for mutant in mutants})
     line = f"rejected by {check}: {reason}" if check else "accepted"
     print(f"{'WRONG' if check else 'ok':<6}{'(the sampler itself)':<65}{time.perf_counter() - start:4.1f} s  {line}")
-    return min(wrong + bool(check), 1)
+    return min(failures + bool(check), 1)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.kit.building import Built, Op, built
+from tests.kit.building import BuildResult, Op, run_build
 
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
-from graphkit.alias import law
+from graphkit.alias import implied_distribution
 from storaged.store import graph, keys
-from storaged.store.image import Adjacency, Table
-from storaged.store.tables import TableStore
+from storaged.store.image import AdjacencyImage, AliasTable
+from storaged.store.tables import StatStore
 
 F32 = NDArray[np.float32]
 
@@ -40,16 +40,16 @@ def node_load(weights: F32, ids: NDArray[np.int64] | None = None, chunk: int = 4
     return [[Op(kind=graph.NODES, type_id=0, arrays={"ids": ids[c : c + chunk], "weight": weights[c : c + chunk]}) for c in cuts]]
 
 
-def final_table(made: Built, part: int, size: int, kind: int = keys.B1) -> list[np.ndarray]:
-    store = TableStore.open(made.output)
+def final_table(build: BuildResult, part: int, size: int, kind: int = keys.B1) -> list[np.ndarray]:
+    store = StatStore.open(build.output)
     blocks = list(store.blocks(part, kind, 0, "weight", size, final=True))
     store.close()
     return [np.concatenate([block[i] for block in blocks]) for i in range(6)]
 
 
-def table_law(table: Table, rows: int) -> NDArray[np.float64]:
+def table_probabilities(table: AliasTable, rows: int) -> NDArray[np.float64]:
     """The probability of each row."""
-    columns = law(table.hot, table.cold) if table.hot.size else np.full(table.size, 1 / max(table.size, 1))
+    columns = implied_distribution(table.hot, table.cold) if table.hot.size else np.full(table.size, 1 / max(table.size, 1))
     out = np.zeros(rows)
     out[table.row_of if table.row_of.size else np.arange(table.size)] = columns
     return out
@@ -57,10 +57,10 @@ def table_law(table: Table, rows: int) -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("n", [1, 2, 1000, 100_003])
-def test_the_law_of_b1_and_of_the_image_is_the_weights(tmp_path: Path, shape: str, n: int) -> None:
+def test_b1_and_the_image_follow_the_weights(tmp_path: Path, shape: str, n: int) -> None:
     weights = np.ascontiguousarray(SHAPES[shape](np.random.default_rng(n), n), np.float32)
-    made = built(tmp_path, NODES_ONLY, node_load(weights))
-    image, total = made.images[0].nodes[0], made.results[0].totals[0]
+    new_build = run_build(tmp_path, NODES_ONLY, node_load(weights))
+    image, total = new_build.images[0].nodes[0], new_build.results[0].totals[0]
     exact = weights.astype(np.float64)
     assert image.table.size == total.positive == np.count_nonzero(weights)
     assert total.count == n
@@ -68,8 +68,8 @@ def test_the_law_of_b1_and_of_the_image_is_the_weights(tmp_path: Path, shape: st
     assert total.audit_tv <= 1e-12
     if total.positive:
         shares = exact / exact.sum()
-        assert np.abs(table_law(image.table, n) - shares).max() <= 1e-12
-        row, ids, prob, alias, alias_id, weight = final_table(made, 0, total.positive)
+        assert np.abs(table_probabilities(image.table, n) - shares).max() <= 1e-12
+        row, ids, prob, alias, alias_id, weight = final_table(new_build, 0, total.positive)
         assert np.array_equal(row, np.flatnonzero(weights))
         assert np.array_equal(ids, row)
         assert np.array_equal(weight, weights[row])
@@ -78,27 +78,27 @@ def test_the_law_of_b1_and_of_the_image_is_the_weights(tmp_path: Path, shape: st
         assert np.abs(implied - shares[row]).max() <= 1e-12
 
 
-def test_holes_and_zero_weights_are_never_drawn(tmp_path: Path) -> None:
+def test_holes_and_zero_weights_are_never_sampled(tmp_path: Path) -> None:
     n = 5000
     rng = np.random.default_rng(3)
     weights = rng.random(n, np.float32) * (rng.random(n) < 0.7)
-    dead = np.flatnonzero(rng.random(n) < 0.2)
-    loads = [*node_load(weights), [Op(kind=graph.NODE_DELETES, type_id=0, arrays={"ids": dead})]]
-    made = built(tmp_path, NODES_ONLY, loads)
-    weights[dead] = 0
-    image = made.images[0].nodes[0]
-    assert (image.dense, image.count, image.table.size) == (True, n - dead.size, np.count_nonzero(weights))
-    found = table_law(image.table, image.rows)
-    assert np.abs(found - weights[: image.rows] / weights.astype(np.float64).sum()).max() <= 1e-12
-    assert found[dead[dead < image.rows]].max() == 0
-    assert image.live_rows.tolist() == np.setdiff1d(np.arange(n), dead).tolist()
+    deleted = np.flatnonzero(rng.random(n) < 0.2)
+    loads = [*node_load(weights), [Op(kind=graph.NODE_DELETES, type_id=0, arrays={"ids": deleted})]]
+    new_build = run_build(tmp_path, NODES_ONLY, loads)
+    weights[deleted] = 0
+    image = new_build.images[0].nodes[0]
+    assert (image.dense, image.count, image.table.size) == (True, n - deleted.size, np.count_nonzero(weights))
+    probabilities = table_probabilities(image.table, image.rows)
+    assert np.abs(probabilities - weights[: image.rows] / weights.astype(np.float64).sum()).max() <= 1e-12
+    assert probabilities[deleted[deleted < image.rows]].max() == 0
+    assert image.live_rows.tolist() == np.setdiff1d(np.arange(n), deleted).tolist()
 
 
-def test_an_unweighted_type_draws_every_living_row_alike(tmp_path: Path) -> None:
+def test_unweighted_type_samples_living_rows_uniformly(tmp_path: Path) -> None:
     schema = Schema(node_types=(NodeType(name="a"), NodeType(name="b")), parts=1)
     ops = [Op(kind=graph.NODES, type_id=0, arrays={"ids": np.arange(10)}), Op(kind=graph.NODE_DELETES, type_id=0, arrays={"ids": np.array([3])})]
-    made = built(tmp_path, schema, [ops])
-    table, empty = made.images[0].nodes[0].table, made.images[0].nodes[1]
+    new_build = run_build(tmp_path, schema, [ops])
+    table, empty = new_build.images[0].nodes[0].table, new_build.images[0].nodes[1]
     assert (table.size, table.total, table.hot.size) == (9, 9.0, 0)
     assert table.row_of.tolist() == [0, 1, 2, 4, 5, 6, 7, 8, 9]
     assert (empty.rows, empty.count, empty.table.size, empty.table.total) == (0, 0, 0, 0.0)
@@ -124,55 +124,55 @@ def edge_load(rng: np.random.Generator, nodes: int, edges: int, stride: int = 1,
     eid = np.arange(edges)
     ops = [Op(kind=graph.NODES, type_id=0, arrays={"ids": ids[shuffled], **columns})]
     for c in range(0, edges, chunk):
-        cut = slice(c, c + chunk)
-        arrays = {"src": src[cut], "dst": dst[cut], "eid": eid[cut], "weight": weight[cut], "f:y": eid[cut].astype(np.float32)}
+        chunk_slice = slice(c, c + chunk)
+        arrays = {"src": src[chunk_slice], "dst": dst[chunk_slice], "eid": eid[chunk_slice], "weight": weight[chunk_slice], "f:y": eid[chunk_slice].astype(np.float32)}
         ops.append(Op(kind=graph.OUT_EDGES, type_id=0, arrays=arrays))
     return [ops]
 
 
-def check_rows(side: Adjacency) -> None:
+def assert_rows_follow_weights(side: AdjacencyImage) -> None:
     for row in range(side.indptr.size - 1):
         low, high = side.indptr[row : row + 2]
         exact = side.weights[low:high].astype(np.float64)
         assert side.sums[row] == pytest.approx(float(exact.sum()), rel=1e-12)
         if exact.sum() > 0:
-            assert np.abs(law(side.hot[low:high], side.cold[low:high]) - exact / exact.sum()).max() <= 1e-12
+            assert np.abs(implied_distribution(side.hot[low:high], side.cold[low:high]) - exact / exact.sum()).max() <= 1e-12
 
 
-def test_every_neighbor_row_and_the_edge_table_have_the_law_of_the_weights(tmp_path: Path) -> None:
-    made = built(tmp_path, EDGES, edge_load(np.random.default_rng(5), 300, 20_000))
-    for part, image in enumerate(made.images):
+def test_neighbor_rows_and_the_edge_table_follow_the_weights(tmp_path: Path) -> None:
+    new_build = run_build(tmp_path, EDGES, edge_load(np.random.default_rng(5), 300, 20_000))
+    for part, image in enumerate(new_build.images):
         edges = image.edges[0]
-        assert edges.into is not None
-        check_rows(edges.out)
-        check_rows(edges.into)
-        exact = edges.out.weights.astype(np.float64)
-        assert np.abs(table_law(edges.table, exact.size) - exact / exact.sum()).max() <= 1e-12
-        slot, eids, *_ = final_table(made, part, edges.table.size, keys.B1 | keys.EDGE_TABLE)
-        assert np.array_equal(eids, edges.out.eid[slot])
-        assert np.array_equal(edges.src_row, np.repeat(np.arange(edges.out.indptr.size - 1), np.diff(edges.out.indptr)))
-    totals = [total for result in made.results for total in result.totals if total.element == 2]
+        assert edges.incoming is not None
+        assert_rows_follow_weights(edges.outgoing)
+        assert_rows_follow_weights(edges.incoming)
+        exact = edges.outgoing.weights.astype(np.float64)
+        assert np.abs(table_probabilities(edges.table, exact.size) - exact / exact.sum()).max() <= 1e-12
+        slot, eids, *_ = final_table(new_build, part, edges.table.size, keys.B1 | keys.EDGE_TABLE)
+        assert np.array_equal(eids, edges.outgoing.eid[slot])
+        assert np.array_equal(edges.src_row, np.repeat(np.arange(edges.outgoing.indptr.size - 1), np.diff(edges.outgoing.indptr)))
+    totals = [total for result in new_build.results for total in result.totals if total.element == 2]
     assert sum(t.mix_out for t in totals) % 2**64 == sum(t.mix_in for t in totals) % 2**64
     assert sum(t.count for t in totals) == sum(t.count_in for t in totals) == 20_000
 
 
 @pytest.mark.parametrize("stride", [1, 10**9], ids=["dense", "sparse"])
-def test_neither_memory_nor_the_size_of_blocks_changes_a_byte(tmp_path: Path, stride: int) -> None:
+def test_neither_memory_nor_block_size_changes_a_byte(tmp_path: Path, stride: int) -> None:
     """1 MiB is a hub of many buckets, split by neighbor; chunks of another size are other blocks."""
-    made = {}
+    digests_by_limits = {}
     for chunk in (5_000, 60_000):
         folder = tmp_path / str(chunk)
         folder.mkdir()
         loads = edge_load(np.random.default_rng(9), 3_000, 60_000, stride, chunk)
         for limit in (1, 16, 512):
-            made[chunk, limit] = built(folder, EDGES, loads, memory_limit_mib=limit, name=f"out{limit}").digests
-    assert len({tuple(digests) for digests in made.values()}) == 1
+            digests_by_limits[chunk, limit] = run_build(folder, EDGES, loads, memory_limit_mib=limit, name=f"out{limit}").digests
+    assert len({tuple(digests) for digests in digests_by_limits.values()}) == 1
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(st.lists(st.floats(0, 2.0**127, width=32), min_size=1, max_size=60))
 def test_any_weights_pass_the_audit(tmp_path_factory: pytest.TempPathFactory, weights: list[float]) -> None:
-    made = built(tmp_path_factory.mktemp("any"), NODES_ONLY, node_load(np.array(weights, np.float32)))
+    new_build = run_build(tmp_path_factory.mktemp("any"), NODES_ONLY, node_load(np.array(weights, np.float32)))
     exact = np.array(weights, np.float32).astype(np.float64)
     if exact.sum() > 0:
-        assert np.abs(table_law(made.images[0].nodes[0].table, exact.size) - exact / exact.sum()).max() <= 1e-12
+        assert np.abs(table_probabilities(new_build.images[0].nodes[0].table, exact.size) - exact / exact.sum()).max() <= 1e-12

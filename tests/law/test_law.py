@@ -10,21 +10,21 @@ from tests.law import checks, mutants
 
 
 @pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
-def test_the_law_holds(check: Callable[[float], None]) -> None:
+def test_check_accepts_the_sampler(check: Callable[[float], None]) -> None:
     check(3.0)
 
 
 def test_every_check_is_in_the_suite() -> None:
-    named = {name for name, value in vars(checks).items() if callable(value) and "scale" in getattr(value, "__annotations__", {})}
-    assert named == {check.__name__ for check in checks.CHECKS}
+    check_names = {name for name, value in vars(checks).items() if callable(value) and "scale" in getattr(value, "__annotations__", {})}
+    assert check_names == {check.__name__ for check in checks.CHECKS}
 
 
 def test_every_check_must_reject_a_mutant() -> None:
-    named = {mutant.check for group in mutants.GROUPS for mutant in mutants.mutants_of(group)}
-    assert named == {check.__name__ for check in checks.CHECKS}
+    check_names = {mutant.check for group in mutants.GROUPS for mutant in mutants.mutants_of(group)}
+    assert check_names == {check.__name__ for check in checks.CHECKS}
 
 
-def test_counts_that_are_off_are_rejected_and_fair_ones_are_not() -> None:
+def test_only_counts_that_are_off_are_rejected() -> None:
     checks.require_counts([510, 490], [500, 500], "fair")
     checks.require_counts([0, 1000], [0, 1000], "certain")
     with pytest.raises(checks.Rejected, match="chi-square"):

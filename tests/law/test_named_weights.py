@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.kit.building import Built, Op, built
+from tests.kit.building import BuildResult, Op, run_build
 
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Schema
-from graphkit.alias import law
-from storaged.build.weights import hygiene
+from graphkit.alias import implied_distribution
+from storaged.build.weights import weight_stats
 from storaged.store import graph, keys
-from storaged.store.image import NodeImage, RowWeights, Table
-from storaged.store.tables import TableStore
+from storaged.store.image import NodeImage, RowWeights, AliasTable
+from storaged.store.tables import StatStore
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -46,154 +46,154 @@ def columns(rng: np.random.Generator, n: int) -> dict[str, NDArray[np.generic]]:
     }
 
 
-def expected(name: str, arrays: dict[str, NDArray[np.generic]]) -> F64:
+def expected_weights(name: str, arrays: dict[str, NDArray[np.generic]]) -> F64:
     """What the table's weights are, in NumPy's own arithmetic, before float32."""
     with np.errstate(all="ignore"):
         values = ORACLE[name]({"weight": arrays["weight"].astype(np.float64), **{c: arrays[f"f:{c}"].astype(np.float64) for c in ("clicks", "age")}})
     return np.where(np.isfinite(values) & (values >= 0), values, 0.0)
 
 
-def table_law(table: Table, rows: int) -> F64:
+def table_probabilities(table: AliasTable, rows: int) -> F64:
     out = np.zeros(rows)
-    columns = law(table.hot, table.cold) if table.hot.size else np.full(table.size, 1 / max(table.size, 1))
+    columns = implied_distribution(table.hot, table.cold) if table.hot.size else np.full(table.size, 1 / max(table.size, 1))
     out[table.row_of if table.row_of.size else np.arange(table.size)] = columns
     return out
 
 
-def taken(arrays: dict[str, NDArray[np.generic]], rows: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
+def take_rows(arrays: dict[str, NDArray[np.generic]], rows: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
     return {name: array[rows] for name, array in arrays.items()}
 
 
 def node_loads(rng: np.random.Generator, n: int, stride: int = 1) -> tuple[list[list[Op]], NDArray[np.int64], dict[str, NDArray[np.generic]]]:
     """Nodes, a third of them written again without features, and some deleted; the living ones and what they have."""
     ids, arrays = np.arange(n, dtype=np.int64) * stride, columns(rng, n)
-    again, dead = np.flatnonzero(rng.random(n) < 0.3), np.flatnonzero(rng.random(n) < 0.1)
-    fresh = {"weight": rng.random(again.size, np.float32)}
+    rewritten, deleted = np.flatnonzero(rng.random(n) < 0.3), np.flatnonzero(rng.random(n) < 0.1)
+    new_columns = {"weight": rng.random(rewritten.size, np.float32)}
     loads = [
         [Op(kind=graph.NODES, type_id=0, arrays={"ids": ids, **arrays})],
-        [Op(kind=graph.NODES, type_id=0, arrays={"ids": ids[again], **fresh})],
-        [Op(kind=graph.NODE_DELETES, type_id=0, arrays={"ids": ids[dead]})],
+        [Op(kind=graph.NODES, type_id=0, arrays={"ids": ids[rewritten], **new_columns})],
+        [Op(kind=graph.NODE_DELETES, type_id=0, arrays={"ids": ids[deleted]})],
     ]
     arrays = {name: array.copy() for name, array in arrays.items()}
-    arrays["weight"][again] = fresh["weight"]
-    alive = np.setdiff1d(np.arange(n), dead)
-    return loads, ids[alive], taken(arrays, alive)
+    arrays["weight"][rewritten] = new_columns["weight"]
+    alive = np.setdiff1d(np.arange(n), deleted)
+    return loads, ids[alive], take_rows(arrays, alive)
 
 
 def part_rows(image: NodeImage, part: int, parts: int, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Which of the ids live in a part, and their rows."""
-    mine = np.flatnonzero(ids % parts == part)
-    return mine, ids[mine] // parts if image.dense else np.searchsorted(image.ids, ids[mine])
+    in_part = np.flatnonzero(ids % parts == part)
+    return in_part, ids[in_part] // parts if image.dense else np.searchsorted(image.ids, ids[in_part])
 
 
 @pytest.mark.parametrize("stride", [1, 7919], ids=["dense", "sparse"])
-def test_the_law_of_every_node_table_is_that_of_its_expression(tmp_path: Path, stride: int) -> None:
+def test_node_tables_follow_their_expressions(tmp_path: Path, stride: int) -> None:
     loads, ids, arrays = node_loads(np.random.default_rng(stride), 6000, stride)
-    made = built(tmp_path, schema_of(3), loads)
-    for part, image in enumerate(made.images):
+    new_build = run_build(tmp_path, schema_of(3), loads)
+    for part, image in enumerate(new_build.images):
         node = image.nodes[0]
-        mine, rows = part_rows(node, part, 3, ids)
-        assert list(node.named) == list(TABLES)
-        for name, named in node.named.items():
+        in_part, rows = part_rows(node, part, 3, ids)
+        assert list(node.extra_weights) == list(TABLES)
+        for name, named in node.extra_weights.items():
             exact = np.zeros(node.rows)
-            exact[rows] = expected(name, taken(arrays, mine))
+            exact[rows] = expected_weights(name, take_rows(arrays, in_part))
             assert np.allclose(named.weights, exact, rtol=2**-23, atol=0)
-            assert np.abs(table_law(named.table, node.rows) - exact / exact.sum()).max() <= 1e-7  # float32, once
+            assert np.abs(table_probabilities(named.table, node.rows) - exact / exact.sum()).max() <= 1e-7  # float32, once
             stored = named.weights.astype(np.float64)
-            assert np.abs(table_law(named.table, node.rows) - stored / stored.sum()).max() <= 1e-12
-        assert np.allclose(table_law(node.table, node.rows)[rows], arrays["weight"][mine] / arrays["weight"][mine].sum(dtype=np.float64))
+            assert np.abs(table_probabilities(named.table, node.rows) - stored / stored.sum()).max() <= 1e-12
+        assert np.allclose(table_probabilities(node.table, node.rows)[rows], arrays["weight"][in_part] / arrays["weight"][in_part].sum(dtype=np.float64))
 
 
 @pytest.mark.parametrize("direction", ["out", "both"])
-def test_the_law_of_every_edge_table_and_alias_row_is_that_of_its_expression(tmp_path: Path, direction: str) -> None:
+def test_edge_tables_and_alias_rows_follow_their_expressions(tmp_path: Path, direction: str) -> None:
     rng = np.random.default_rng(11)
     n, m = 200, 20_000
     arrays = columns(rng, m)
     src, dst = np.where(rng.random(m) < 0.3, 5, rng.integers(0, n, m)), rng.integers(0, n, m)
     nodes = Op(kind=graph.NODES, type_id=0, arrays={"ids": np.arange(n), **columns(rng, n)})
     cuts = [slice(low, low + 3000) for low in range(0, m, 3000)]
-    edges = [Op(kind=graph.OUT_EDGES, type_id=0, arrays={"src": src[c], "dst": dst[c], "eid": np.arange(m)[c], **taken(arrays, c)}) for c in cuts]
-    made = built(tmp_path, schema_of(2, direction=direction), [[nodes, *edges]])
-    for image in made.images:
+    edges = [Op(kind=graph.OUT_EDGES, type_id=0, arrays={"src": src[c], "dst": dst[c], "eid": np.arange(m)[c], **take_rows(arrays, c)}) for c in cuts]
+    new_build = run_build(tmp_path, schema_of(2, direction=direction), [[nodes, *edges]])
+    for image in new_build.images:
         edge = image.edges[0]
-        sides = [(edge.out, "out"), *([(edge.into, "into")] if edge.into is not None else [])]
+        sides = [(edge.outgoing, "out"), *([(edge.incoming, "into")] if edge.incoming is not None else [])]
         assert len(sides) == (2 if direction == "both" else 1)
-        for name, named in edge.named.items():
-            exact = expected(name, taken(arrays, edge.out.eid))
-            assert np.allclose(named.out.weights, exact, rtol=2**-23, atol=0)
-            assert np.abs(table_law(named.table, exact.size) - exact / exact.sum()).max() <= 1e-7
+        for name, named in edge.extra_weights.items():
+            exact = expected_weights(name, take_rows(arrays, edge.outgoing.eid))
+            assert np.allclose(named.outgoing.weights, exact, rtol=2**-23, atol=0)
+            assert np.abs(table_probabilities(named.table, exact.size) - exact / exact.sum()).max() <= 1e-7
             for side, which in sides:
                 assert side is not None
-                check_alias_rows(side.indptr, getattr(named, which), expected(name, taken(arrays, side.eid)))
+                assert_alias_rows(side.indptr, getattr(named, which), expected_weights(name, take_rows(arrays, side.eid)))
 
 
-def check_alias_rows(indptr: NDArray[np.int64], rows: RowWeights, exact: F64) -> None:
+def assert_alias_rows(indptr: NDArray[np.int64], rows: RowWeights, exact: F64) -> None:
     assert np.allclose(rows.weights, exact, rtol=2**-23, atol=0)
     for row, (low, high) in enumerate(pairwise(indptr)):
-        own = rows.weights[low:high].astype(np.float64)
-        assert rows.sums[row] == pytest.approx(float(own.sum()), rel=1e-12)
-        if own.sum() > 0:
-            assert np.abs(law(rows.hot[low:high], rows.cold[low:high]) - own / own.sum()).max() <= 1e-12
+        row_weights = rows.weights[low:high].astype(np.float64)
+        assert rows.sums[row] == pytest.approx(float(row_weights.sum()), rel=1e-12)
+        if row_weights.sum() > 0:
+            assert np.abs(implied_distribution(rows.hot[low:high], rows.cold[low:high]) - row_weights / row_weights.sum()).max() <= 1e-12
 
 
 @pytest.mark.parametrize("edges", ["multi", "unique"])
-def test_deletes_and_replacements_take_further_weights_along(tmp_path: Path, edges: str) -> None:
+def test_deletes_and_replacements_update_named_weights(tmp_path: Path, edges: str) -> None:
     rng = np.random.default_rng(3)
     n, m = 12, 900
     schema = schema_of(2, edges=edges)
     loads: list[list[Op]] = [[Op(kind=graph.NODES, type_id=0, arrays={"ids": np.arange(n), **columns(rng, n)})]]
-    kept: dict[tuple[int, int, int], dict[str, float]] = {}
+    living: dict[tuple[int, int, int], dict[str, float]] = {}
     for load in range(3):
         src, dst, eid = rng.integers(0, n, m // 3), rng.integers(0, n, m // 3), np.arange(m // 3) + load * 1000
         arrays = columns(rng, m // 3)
         loads.append([Op(kind=graph.OUT_EDGES, type_id=0, arrays={"src": src, "dst": dst, "eid": eid, **arrays})])
         for i, (s, d, e) in enumerate(zip(src.tolist(), dst.tolist(), eid.tolist(), strict=True)):
             if edges == "unique":
-                kept = {key: row for key, row in kept.items() if key[:2] != (s, d)}
-            kept[s, d, e] = {name: float(array[i]) for name, array in arrays.items() if array.ndim == 1}
-        gone = rng.choice(len(kept), 20, replace=False)
-        keys_ = [list(kept)[i] for i in gone]
-        triples = np.array(keys_, np.int64)
+                living = {key: row for key, row in living.items() if key[:2] != (s, d)}
+            living[s, d, e] = {name: float(array[i]) for name, array in arrays.items() if array.ndim == 1}
+        deleted = rng.choice(len(living), 20, replace=False)
+        deleted_keys = [list(living)[i] for i in deleted]
+        triples = np.array(deleted_keys, np.int64)
         loads.append([Op(kind=graph.OUT_EDGE_DELETES, type_id=0, arrays={"src": triples[:, 0], "dst": triples[:, 1], "eid": triples[:, 2]})])
-        for key in keys_:
-            kept.pop(key, None)
-    small, large = (built(tmp_path, schema, loads, memory_limit_mib=limit, name=f"out{limit}") for limit in (1, 512))
+        for key in deleted_keys:
+            living.pop(key, None)
+    small, large = (run_build(tmp_path, schema, loads, memory_limit_mib=limit, name=f"out{limit}") for limit in (1, 512))
     assert small.digests == large.digests
-    by_eid = {eid: row for (_, _, eid), row in kept.items()}
+    by_eid = {eid: row for (_, _, eid), row in living.items()}
     seen = 0
     for image in large.images:
         edge = image.edges[0]
-        assert edge.into is not None
-        for side, which in ((edge.out, "out"), (edge.into, "into")):
+        assert edge.incoming is not None
+        for side, which in ((edge.outgoing, "out"), (edge.incoming, "into")):
             arrays = {name: np.array([by_eid[eid][name] for eid in side.eid.tolist()]) for name in ("weight", "f:clicks", "f:age")}
-            for name, named in edge.named.items():
-                assert np.allclose(getattr(named, which).weights, expected(name, arrays), rtol=2**-23, atol=0)
-        seen += edge.out.eid.size
-    assert seen == len(kept)
+            for name, named in edge.extra_weights.items():
+                assert np.allclose(getattr(named, which).weights, expected_weights(name, arrays), rtol=2**-23, atol=0)
+        seen += edge.outgoing.eid.size
+    assert seen == len(living)
 
 
-def test_both_copies_of_every_edge_bear_the_same_further_weights(tmp_path: Path) -> None:
+def test_both_copies_of_an_edge_have_the_same_named_weights(tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
     m = 3000
     nodes = Op(kind=graph.NODES, type_id=0, arrays={"ids": np.arange(50), **columns(rng, 50)})
     ends = {"src": rng.integers(0, 50, m), "dst": rng.integers(0, 50, m), "eid": np.arange(m)}
-    made = built(tmp_path, schema_of(3), [[nodes, Op(kind=graph.OUT_EDGES, type_id=0, arrays={**ends, **columns(rng, m)})]])
-    totals = [total for result in made.results for total in result.totals if total.element == 2]
+    new_build = run_build(tmp_path, schema_of(3), [[nodes, Op(kind=graph.OUT_EDGES, type_id=0, arrays={**ends, **columns(rng, m)})]])
+    totals = [total for result in new_build.results for total in result.totals if total.element == 2]
     mixes = {}
     for name in ("weight", *TABLES):
-        own = [total for total in totals if total.weight_name == name]
-        assert len(own) == 3
-        assert sum(total.count for total in own) == sum(total.count_in for total in own) == m
-        mixes[name] = sum(total.mix_out for total in own) % 2**64
-        assert mixes[name] == sum(total.mix_in for total in own) % 2**64
+        table_totals = [total for total in totals if total.weight_name == name]
+        assert len(table_totals) == 3
+        assert sum(total.count for total in table_totals) == sum(total.count_in for total in table_totals) == m
+        mixes[name] = sum(total.mix_out for total in table_totals) % 2**64
+        assert mixes[name] == sum(total.mix_in for total in table_totals) % 2**64
     assert len(set(mixes.values())) == 4
 
 
 def test_the_stat_database_keeps_every_table_under_its_name(tmp_path: Path) -> None:
     loads, _, _ = node_loads(np.random.default_rng(2), 500)
-    made = built(tmp_path, schema_of(1), loads)
-    store = TableStore.open(made.output)
-    for name, named in made.images[0].nodes[0].named.items():
+    new_build = run_build(tmp_path, schema_of(1), loads)
+    store = StatStore.open(new_build.output)
+    for name, named in new_build.images[0].nodes[0].extra_weights.items():
         blocks = store.blocks(0, keys.B1, 0, name, named.table.size, final=True)
         rows, _, _, _, _, weights = (np.concatenate(column) for column in zip(*blocks, strict=True))
         assert np.array_equal(weights, named.weights[rows])
@@ -201,15 +201,15 @@ def test_the_stat_database_keeps_every_table_under_its_name(tmp_path: Path) -> N
     store.close()
 
 
-def one(values: Sequence[float], table: object, *, edges: bool = False) -> tuple[Schema, list[list[Op]]]:
+def single_table_graph(values: Sequence[float], table: object, *, edges: bool = False) -> tuple[Schema, list[list[Op]]]:
     """A type with one column and one table: of nodes, or of edges between two nodes."""
-    own = {"features": {"x": "float64"}, "tables": {"t": table}}
+    type_fields = {"features": {"x": "float64"}, "tables": {"t": table}}
     x, ids = np.array(values, np.float64), np.arange(len(values))
     if not edges:
-        return Schema.from_dict({"parts": 1, "nodes": {"a": own}}), [[Op(kind=graph.NODES, type_id=0, arrays={"ids": ids, "f:x": x})]]
+        return Schema.from_dict({"parts": 1, "nodes": {"a": type_fields}}), [[Op(kind=graph.NODES, type_id=0, arrays={"ids": ids, "f:x": x})]]
     ends = {"src": ids * 0, "dst": ids * 0 + 1, "eid": ids}
     ops = [Op(kind=graph.NODES, type_id=0, arrays={"ids": np.arange(2)}), Op(kind=graph.OUT_EDGES, type_id=0, arrays={**ends, "f:x": x})]
-    return Schema.from_dict({"parts": 1, "nodes": {"a": {}}, "edges": {"a:r:a": own}}), [ops]
+    return Schema.from_dict({"parts": 1, "nodes": {"a": {}}, "edges": {"a:r:a": type_fields}}), [ops]
 
 
 @pytest.mark.parametrize(
@@ -221,72 +221,72 @@ def one(values: Sequence[float], table: object, *, edges: bool = False) -> tuple
         ([1, 400, 5], "exp(x)", r"node 1: weight 't' is inf \(exp\(x\)\)"),
     ],
 )
-def test_a_value_that_is_no_weight_ends_the_build_with_part_type_id_value_and_expression(
+def test_invalid_weight_fails_the_build_and_is_located(
     tmp_path: Path, values: list[float], expression: str, said: str
 ) -> None:
-    schema, loads = one(values, expression)
+    schema, loads = single_table_graph(values, expression)
     with pytest.raises(InvalidRequest, match=f"part 0, node type 'a', {said}"):
-        built(tmp_path, schema, loads)
+        run_build(tmp_path, schema, loads)
 
 
-def test_an_edge_whose_value_is_no_weight_ends_the_build_unless_it_is_gone(tmp_path: Path) -> None:
-    schema, loads = one([1, 2, -3, 4], "x", edges=True)
+def test_invalid_edge_weight_fails_unless_the_edge_is_deleted(tmp_path: Path) -> None:
+    schema, loads = single_table_graph([1, 2, -3, 4], "x", edges=True)
     with pytest.raises(InvalidRequest, match=r"part 0, edge type 'a:r:a', edge 2: weight 't' is -3.0 \(x\)"):
-        built(tmp_path / "kept", schema, loads)
-    gone = Op(kind=graph.OUT_EDGE_DELETES, type_id=0, arrays={"src": np.array([0]), "dst": np.array([1]), "eid": np.array([2])})
-    made = built(tmp_path / "gone", schema, [*loads, [gone]])
-    assert made.images[0].edges[0].named["t"].out.weights.tolist() == [1, 2, 4]
+        run_build(tmp_path / "kept", schema, loads)
+    edge_deletes = Op(kind=graph.OUT_EDGE_DELETES, type_id=0, arrays={"src": np.array([0]), "dst": np.array([1]), "eid": np.array([2])})
+    new_build = run_build(tmp_path / "gone", schema, [*loads, [edge_deletes]])
+    assert new_build.images[0].edges[0].extra_weights["t"].outgoing.weights.tolist() == [1, 2, 4]
 
 
-NASTY = [0.0, -0.0, 1e-42, 1e-45, 1e-46, 1.2e-38, 1.0, 3.5, 7e37, -1.0, -1e-45, float("nan"), float("inf"), float("-inf"), 1e39, 2.0]
+EDGE_CASE_WEIGHTS = [0.0, -0.0, 1e-42, 1e-45, 1e-46, 1.2e-38, 1.0, 3.5, 7e37, -1.0, -1e-45, float("nan"), float("inf"), float("-inf"), 1e39, 2.0]
 
 
 @pytest.mark.parametrize("edges", [False, True], ids=["nodes", "edges"])
-def test_the_hygiene_of_nasty_weights_is_what_numpy_counts(tmp_path: Path, edges: bool) -> None:
-    schema, loads = one(NASTY, {"expression": "x", "invalid": "zero"}, edges=edges)
-    made = built(tmp_path, schema, loads)
-    total = next(total for total in made.results[0].totals if total.weight_name == "t")
+def test_statistics_of_edge_case_weights_equal_numpy(tmp_path: Path, edges: bool) -> None:
+    schema, loads = single_table_graph(EDGE_CASE_WEIGHTS, {"expression": "x", "invalid": "zero"}, edges=edges)
+    new_build = run_build(tmp_path, schema, loads)
+    total = next(total for total in new_build.results[0].totals if total.weight_name == "t")
     with np.errstate(over="ignore"):
-        values = np.array(NASTY).astype(np.float32)
-    good = values[np.isfinite(values) & (values > 0)].astype(np.float64)
-    assert (total.count, total.positive) == (16, good.size)
+        values = np.array(EDGE_CASE_WEIGHTS).astype(np.float32)
+    positive = values[np.isfinite(values) & (values > 0)].astype(np.float64)
+    assert (total.count, total.positive) == (16, positive.size)
     assert (total.negative, total.nan, total.infinite) == (2, 1, 3)
     assert total.zero == 3  # 0, -0, and what is too small for float32
-    assert total.subnormal == np.count_nonzero(good < np.finfo(np.float32).tiny) == 2
-    assert total.largest == good.max()
-    assert total.squares == pytest.approx((good**2).sum(), rel=1e-15)
+    assert total.subnormal == np.count_nonzero(positive < np.finfo(np.float32).tiny) == 2
+    assert total.largest == positive.max()
+    assert total.squares == pytest.approx((positive**2).sum(), rel=1e-15)
     assert total.zero + total.negative + total.nan + total.infinite + total.positive == total.count
-    own = next(total for total in made.results[0].totals if total.weight_name == "weight" and total.type_id == 0 and total.element == 1 + edges)
-    assert (own.zero, own.squares, own.largest) == (0, 16.0, 1.0)
+    default_total = next(total for total in new_build.results[0].totals if total.weight_name == "weight" and total.type_id == 0 and total.element == 1 + edges)
+    assert (default_total.zero, default_total.squares, default_total.largest) == (0, 16.0, 1.0)
 
 
-def test_hygiene_leaves_holes_out_and_sums_in_fixed_blocks() -> None:
+def test_weight_statistics_skip_holes_and_sum_fixed_blocks() -> None:
     rng = np.random.default_rng(1)
     weights = rng.random(200_000, np.float32) * (rng.random(200_000) < 0.8)
     live = (rng.random(200_000) < 0.7).astype(np.uint8)
-    found = hygiene(weights, live, weights.size, int(live.sum()))
-    kept = weights[live > 0].astype(np.float64)
-    assert found.zero == np.count_nonzero(kept == 0)
-    assert found.squares == pytest.approx((kept**2).sum(), rel=1e-14)
-    assert found.largest == kept.max()
+    statistics = weight_stats(weights, live, weights.size, int(live.sum()))
+    live_weights = weights[live > 0].astype(np.float64)
+    assert statistics.zero == np.count_nonzero(live_weights == 0)
+    assert statistics.squares == pytest.approx((live_weights**2).sum(), rel=1e-14)
+    assert statistics.largest == live_weights.max()
 
 
-def test_a_type_without_tables_has_the_image_that_it_had_before_there_were_any(tmp_path: Path) -> None:
+def test_type_without_tables_has_an_image_without_tables(tmp_path: Path) -> None:
     plain = Schema.from_dict({"parts": 2, "nodes": {"a": {**TYPE, "tables": {}}, "b": {}}})
     loads, _, _ = node_loads(np.random.default_rng(4), 400)
-    made = built(tmp_path, plain, loads)
-    assert "tables" not in (made.output / "parts" / "p00000" / "manifest.json").read_text().replace('"table"', "")
-    assert all(total.weight_name == "weight" for result in made.results for total in result.totals)
+    new_build = run_build(tmp_path, plain, loads)
+    assert "tables" not in (new_build.output / "parts" / "p00000" / "manifest.json").read_text().replace('"table"', "")
+    assert all(total.weight_name == "weight" for result in new_build.results for total in result.totals)
 
 
-def named_build(folder: Path, expression: str) -> Built:
-    schema, loads = one([1.0, 2.0, 3.0], expression)
-    return built(folder, schema, loads, name="out")
+def named_build(folder: Path, expression: str) -> BuildResult:
+    schema, loads = single_table_graph([1.0, 2.0, 3.0], expression)
+    return run_build(folder, schema, loads, name="out")
 
 
 def test_another_expression_is_another_build(tmp_path: Path) -> None:
     first = named_build(tmp_path, "x")
-    again = named_build(tmp_path, "x")
+    repeated = named_build(tmp_path, "x")
     other = named_build(tmp_path, "x ** 2")
-    assert first.digests == again.digests != other.digests
-    assert other.images[0].nodes[0].named["t"].weights.tolist() == [1, 4, 9]
+    assert first.digests == repeated.digests != other.digests
+    assert other.images[0].nodes[0].extra_weights["t"].weights.tolist() == [1, 4, 9]

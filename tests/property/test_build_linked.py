@@ -10,75 +10,75 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.kit.building import Built, Op, built
+from tests.kit.building import BuildResult, Op, run_build
 from tests.kit.histories import loads_of, schemas
 
 from asterism_proto.schema import Schema
-from storaged.build.marks import Mark
+from storaged.build.marks import CompletedPart
 from storaged.store import graph
 from storaged.store.engine import RocksEngine
 from storaged.store.keys import TABLES
-from storaged.store.tables import FAMILIES, STAT
+from storaged.store.tables import FAMILIES, STAT_FOLDER
 
 
-def units_of(made: Built, part: int) -> dict[str, Any]:
-    mark = Mark.read(made.output, part)
-    assert mark is not None
-    return dict(mark.units)
+def units_of(build: BuildResult, part: int) -> dict[str, Any]:
+    completed_part = CompletedPart.read(build.output, part)
+    assert completed_part is not None
+    return dict(completed_part.units)
 
 
-def tables_of(made: Built) -> list[tuple[bytes, bytes]]:
-    engine = RocksEngine(made.output / STAT, FAMILIES)
-    found = list(engine.scan(TABLES, b"", None))
+def read_tables(build: BuildResult) -> list[tuple[bytes, bytes]]:
+    engine = RocksEngine(build.output / STAT_FOLDER, FAMILIES)
+    entries = list(engine.scan(TABLES, b"", None))
     engine.close()
-    return found
+    return entries
 
 
-def written(schema: Schema, loads: Sequence[Sequence[Op]], since: int) -> set[str]:
+def possibly_changed_units(schema: Schema, loads: Sequence[Sequence[Op]], since: int) -> set[str]:
     """The units that loads from ``since`` on may change in some part, by what each operation means."""
     touched: set[str] = set()
-    mortal = {op.type_id for ops in loads for op in ops if op.kind == graph.NODE_DELETES}
+    deleted_types = {op.type_id for ops in loads for op in ops if op.kind == graph.NODE_DELETES}
     for op in (op for ops in loads[since:] for op in ops):
         if op.kind in (graph.NODES, graph.NODE_DELETES):
             name = schema.node_types[op.type_id].name
-            touched |= {f"n{op.type_id}{rest}" for rest in ("", ".table", ".features")}
+            touched |= {f"n{op.type_id}{suffix}" for suffix in ("", ".table", ".features")}
             for e, edge_type in enumerate(schema.edge_types):
                 # A node that is deleted or comes back is told to every part, as an end of edges.
-                dies = op.type_id in mortal and name in (edge_type.src_type, edge_type.dst_type)
-                touched |= {f"e{e}.out", f"e{e}.table"} if dies or name == edge_type.src_type else set()
-                touched |= {f"e{e}.in"} if dies or name == edge_type.dst_type else set()
+                has_deletes = op.type_id in deleted_types and name in (edge_type.src_type, edge_type.dst_type)
+                touched |= {f"e{e}.out", f"e{e}.table"} if has_deletes or name == edge_type.src_type else set()
+                touched |= {f"e{e}.in"} if has_deletes or name == edge_type.dst_type else set()
         else:
-            touched |= {f"e{op.type_id}.{rest}" for rest in ("out", "in", "table", "features")}
+            touched |= {f"e{op.type_id}.{suffix}" for suffix in ("out", "in", "table", "features")}
     return touched
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(schemas(), loads_of(), st.data())
-def test_a_build_over_any_earlier_version_is_a_build_from_nothing_and_links_what_was_not_written(
+def test_build_over_earlier_versions_equals_a_full_build(
     schema: Schema, loads: list[list[Op]], data: st.DataObject
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        whole = built(folder, schema, loads, name="whole")
+        full_build = run_build(folder, schema, loads, name="whole")
         first = data.draw(st.integers(0, len(loads)))
-        earlier = built(folder, schema, loads, name="first", upto=first)
+        earlier_build = run_build(folder, schema, loads, name="first", commit=first)
         second = data.draw(st.integers(first, len(loads)))
-        between = built(folder, schema, loads, name="second", upto=second, sources=[earlier])
-        sources = data.draw(st.sampled_from([[earlier], [between], [between, earlier], [earlier, between]]))
-        made = built(folder, schema, loads, name="made", sources=sources)
-        assert made.digests == whole.digests
-        assert [result.totals for result in made.results] == [result.totals for result in whole.results]
-        assert tables_of(made) == tables_of(whole)
-        oldest = second if earlier not in sources else first
-        untouched = written(schema, loads, oldest)
-        for part, result in enumerate(made.results):
-            units = units_of(made, part)
+        middle_build = run_build(folder, schema, loads, name="second", commit=second, sources=[earlier_build])
+        sources = data.draw(st.sampled_from([[earlier_build], [middle_build], [middle_build, earlier_build], [earlier_build, middle_build]]))
+        new_build = run_build(folder, schema, loads, name="made", sources=sources)
+        assert new_build.digests == full_build.digests
+        assert [result.totals for result in new_build.results] == [result.totals for result in full_build.results]
+        assert read_tables(new_build) == read_tables(full_build)
+        oldest = second if earlier_build not in sources else first
+        changed = possibly_changed_units(schema, loads, oldest)
+        for part, result in enumerate(new_build.results):
+            units = units_of(new_build, part)
             linked = {unit for unit, record in units.items() if record["linked"]}
-            assert units.keys() - untouched <= linked
+            assert units.keys() - changed <= linked
             assert (result.units.linked, result.units.built) == (len(linked), len(units) - len(linked))
-            assert (whole.results[part].units.linked, whole.results[part].units.built) == (0, len(units))
+            assert (full_build.results[part].units.linked, full_build.results[part].units.built) == (0, len(units))
             assert result.units.bytes_linked == sum(units[unit]["bytes"] for unit in linked)
         for source in sources:
             shutil.rmtree(source.output)
-        assert built(folder, schema, loads, name="made").digests == whole.digests
-        assert tables_of(made) == tables_of(whole)
+        assert run_build(folder, schema, loads, name="made").digests == full_build.digests
+        assert read_tables(new_build) == read_tables(full_build)

@@ -19,7 +19,7 @@ from tests.kit.cluster import LocalCluster
 from tests.kit.waiting import HANG_S
 
 from asterism_proto.errors import ALL, BY_REASON, REASON_KEY, Internal
-from asterism_proto.methods import BEATS, CATALOG, GRAPH, STORE, Method
+from asterism_proto.methods import HEARTBEATS, CATALOG, GRAPH, STORE, Method
 from asterism_proto.v1 import metad_pb2, storaged_pb2
 
 pytestmark = pytest.mark.timeout(1800)
@@ -32,14 +32,14 @@ DAEMONS = {"metad": "metad", "storaged": "storaged-0", "graphd": "graphd-0"}
 fuzzed = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
 
 
-class Doors:
+class Endpoints:
     """Where the services of a running cluster are answered."""
 
     def __init__(self, cluster: LocalCluster) -> None:
         self.cluster = cluster
         with cluster.client() as client:
             manifest = client.manifest(SPACE)
-        self.known: messages.Known = {
+        self.field_values: messages.KnownValues = {
             "space": [SPACE],
             "space_id": [manifest.space_id],
             "version": [0, manifest.version],
@@ -76,25 +76,25 @@ class Doors:
 
 
 @pytest.fixture(scope="module")
-def doors() -> Iterator[Doors]:
+def endpoints() -> Iterator[Endpoints]:
     with LocalCluster(storageds=1, graphds=1) as cluster:
         with cluster.client() as client:
             assert bodies.shop(client, SPACE).state == "FINISHED"
-        doors = Doors(cluster)
-        yield doors
-        for channel in doors.channels.values():
+        endpoints = Endpoints(cluster)
+        yield endpoints
+        for channel in endpoints.channels.values():
             channel.close()
 
 
 @pytest.fixture(autouse=True)
-def _still_answers(doors: Doors) -> Iterator[None]:
+def _assert_daemons_still_serve(endpoints: Endpoints) -> Iterator[None]:
     """After every test: the daemons that were there still are, and the shop still sells."""
     yield
-    with doors.cluster.client() as client:
+    with endpoints.cluster.client() as client:
         assert len(client.graph(SPACE).sample_nodes(10, "item", seed=1)) == 10
 
 
-def harmless(method: Method, data: bytes) -> bool:
+def is_harmless(method: Method, data: bytes) -> bool:
     """Whether a request leaves the shop and its storaged where they are."""
     if method.name == "DropSpace":
         with contextlib.suppress(Exception):
@@ -106,21 +106,21 @@ def harmless(method: Method, data: bytes) -> bool:
     return True
 
 
-ASKED = [
+SERVED_METHODS = [
     *(("graphd", method) for method in (*GRAPH.values(), *CATALOG.values())),
     *(("storaged", method) for method in STORE.values()),
-    *(("metad", method) for method in (*CATALOG.values(), *BEATS.values())),
+    *(("metad", method) for method in (*CATALOG.values(), *HEARTBEATS.values())),
 ]
 
 
-@pytest.mark.parametrize(("daemon", "method"), ASKED, ids=[f"{daemon}.{method.name}" for daemon, method in ASKED])
-def test_whatever_arrives_at_a_method_is_answered_in_time_with_a_result_or_a_typed_error(doors: Doors, daemon: str, method: Method) -> None:
-    known: messages.Known = doors.known if method.framed else {} if method.name == "DropSpace" else {"space": [SPACE]}
+@pytest.mark.parametrize(("daemon", "method"), SERVED_METHODS, ids=[f"{daemon}.{method.name}" for daemon, method in SERVED_METHODS])
+def test_any_bytes_get_a_result_or_a_typed_error_in_time(endpoints: Endpoints, daemon: str, method: Method) -> None:
+    field_values: messages.KnownValues = endpoints.field_values if method.is_framed else {} if method.name == "DropSpace" else {"space": [SPACE]}
 
     @fuzzed
-    @given(messages.payloads(method, known).filter(lambda data: harmless(method, data)))
+    @given(messages.payloads(method, field_values).filter(lambda data: is_harmless(method, data)))
     def check(data: bytes) -> None:
-        code, text = doors.send(daemon, method, data)
+        code, text = endpoints.send(daemon, method, data)
         assert code == "OK" or code in TYPED, f"{code}: {text}"
         assert code != "DEADLINE_EXCEEDED", f"no answer within {LIMIT_S} s"
         assert code == "OK" or text, f"{code} without a word"
@@ -128,67 +128,67 @@ def test_whatever_arrives_at_a_method_is_answered_in_time_with_a_result_or_a_typ
     check()
 
 
-def test_a_method_that_does_not_exist_is_an_error_and_no_crash(doors: Doors) -> None:
-    for channel in doors.channels.values():
+def test_a_method_that_does_not_exist_is_an_error_and_no_crash(endpoints: Endpoints) -> None:
+    for channel in endpoints.channels.values():
         with pytest.raises(grpc.RpcError) as raised:
             channel.unary_unary("/asterism.v1.Graph/NoSuchMethod")(b"", timeout=LIMIT_S)
         assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
-PLAIN = st.one_of(st.none(), st.booleans(), st.integers(-(1 << 70), 1 << 70), st.floats(), st.text(max_size=20), messages.WORDS)
-JSON = st.recursive(PLAIN, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(messages.WORDS, inner, max_size=3)), max_leaves=8)
-PATH_WORDS = st.one_of(
+JSON_SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(1 << 70), 1 << 70), st.floats(), st.text(max_size=20), messages.WORDS)
+JSON = st.recursive(JSON_SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(messages.WORDS, inner, max_size=3)), max_leaves=8)
+PATH_SEGMENTS = st.one_of(
     st.sampled_from(["nope", "0", "1", "-1", "99999999999999999999", "..", "%00", "é", "x" * 500]), st.text(min_size=1, max_size=10)
 )
 
 
-def resolved(openapi: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def resolve_schema(openapi: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
     reference = schema.get("$ref")
     return openapi["components"]["schemas"][reference.rpartition("/")[2]] if reference else schema
 
 
-def bodies_of(openapi: Mapping[str, Any], operation: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+def request_bodies(openapi: Mapping[str, Any], operation: Mapping[str, Any]) -> st.SearchStrategy[Any]:
     """JSON that has an operation's fields, with any values."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json")
     if content is None:
         return st.none()
-    names = list(resolved(openapi, content["schema"]).get("properties", {}))
+    names = list(resolve_schema(openapi, content["schema"]).get("properties", {}))
     return st.one_of(JSON, st.fixed_dictionaries({}, optional=dict.fromkeys(names, JSON)))
 
 
-def knock(client: httpx.Client, openapi: Mapping[str, Any], verb: str, path: str) -> None:
+def fuzz_route(client: httpx.Client, openapi: Mapping[str, Any], verb: str, path: str) -> None:
     """Ask one route for whatever comes to mind."""
     operation = openapi["paths"][path][verb]
-    words = {kind: [p["name"] for p in operation.get("parameters", []) if p["in"] == kind] for kind in ("path", "query")}
-    where = st.fixed_dictionaries(dict.fromkeys(words["path"], PATH_WORDS))
-    query = st.fixed_dictionaries({}, optional=dict.fromkeys(words["query"], st.one_of(PATH_WORDS, messages.WORDS)))
+    parameter_names = {kind: [p["name"] for p in operation.get("parameters", []) if p["in"] == kind] for kind in ("path", "query")}
+    path_values = st.fixed_dictionaries(dict.fromkeys(parameter_names["path"], PATH_SEGMENTS))
+    query = st.fixed_dictionaries({}, optional=dict.fromkeys(parameter_names["query"], st.one_of(PATH_SEGMENTS, messages.WORDS)))
 
     @settings(fuzzed, max_examples=25)
-    @given(where, query, bodies_of(openapi, operation), st.one_of(st.none(), st.binary(max_size=30)))
-    def check(where: dict[str, str], query: dict[str, str], body: object, garbage: bytes | None) -> None:
-        target = path.format(**{name: urllib.parse.quote(word, safe="") for name, word in where.items()})
+    @given(path_values, query, request_bodies(openapi, operation), st.one_of(st.none(), st.binary(max_size=30)))
+    def check(path_values: dict[str, str], query: dict[str, str], body: object, garbage: bytes | None) -> None:
+        target = path.format(**{name: urllib.parse.quote(value, safe="") for name, value in path_values.items()})
         content = garbage if garbage is not None else None if body is None else json.dumps(body).encode()
-        answer = client.request(verb, target, params=query, content=content, headers={"content-type": "application/json"})
-        assert answer.status_code != 500, f"{verb} {target} {query} {content!r}: {answer.text}"
-        if answer.status_code >= 400 and path != "/readyz":
-            assert set(answer.json()) >= {"error", "message"}, f"{verb} {target}: {answer.text}"
+        response = client.request(verb, target, params=query, content=content, headers={"content-type": "application/json"})
+        assert response.status_code != 500, f"{verb} {target} {query} {content!r}: {response.text}"
+        if response.status_code >= 400 and path != "/readyz":
+            assert set(response.json()) >= {"error", "message"}, f"{verb} {target}: {response.text}"
 
     check()
 
 
 @pytest.mark.parametrize("daemon", ["metad", "storaged", "graphd"])
-def test_whatever_arrives_at_a_route_is_answered_and_never_with_500(doors: Doors, daemon: str) -> None:
-    with httpx.Client(base_url=doors.url(daemon), timeout=LIMIT_S) as client:
+def test_no_request_to_a_route_is_answered_with_500(endpoints: Endpoints, daemon: str) -> None:
+    with httpx.Client(base_url=endpoints.url(daemon), timeout=LIMIT_S) as client:
         openapi = client.get("/openapi.json").json()
         assert {"/status", "/readyz", "/healthz", "/metrics", "/flags"} <= set(openapi["paths"])
         for path, verbs in openapi["paths"].items():
             for verb in verbs:
-                knock(client, openapi, verb, path)
+                fuzz_route(client, openapi, verb, path)
 
 
 @pytest.mark.parametrize("daemon", ["metad", "storaged", "graphd"])
-def test_what_is_not_http_or_too_much_of_it_is_refused(doors: Doors, daemon: str) -> None:
-    with httpx.Client(base_url=doors.url(daemon), timeout=LIMIT_S) as client:
+def test_unknown_routes_methods_and_large_bodies_are_refused(endpoints: Endpoints, daemon: str) -> None:
+    with httpx.Client(base_url=endpoints.url(daemon), timeout=LIMIT_S) as client:
         assert client.get("/no/such/route").status_code == 404
         assert client.delete("/status").status_code == 405
         assert client.post("/status", content=b"x" * (2 << 20)).status_code in (405, 413)

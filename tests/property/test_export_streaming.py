@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asterism.export import streaming
-from asterism.export.pairs import Pairs
+from asterism.export.pairs import EdgeListFile
 from asterism.export.spool import Spool
-from graphkit.rng import below, key_of, word
+from graphkit.rng import bounded, key_of, word
 
 EVERYTHING = 0x7FFFFFFFFFFFFFFF
 
@@ -57,123 +57,123 @@ def cases(draw: st.DrawFn) -> Case:
     )
 
 
-def pairs_of(case: Case, folder: Path) -> Pairs:
+def make_edge_list(case: Case, folder: Path) -> EdgeListFile:
     n = sum(case.sizes)
-    ends = np.array(case.edges, np.int64).reshape(-1, 2)
-    proper = ends[ends[:, 0] != ends[:, 1]]
+    endpoints = np.array(case.edges, np.int64).reshape(-1, 2)
+    non_loops = endpoints[endpoints[:, 0] != endpoints[:, 1]]
     spool = Spool(path=folder / "pairs", dtype=np.dtype(np.int32), shape=(2,))
-    spool.append(proper)
-    return Pairs(spool=spool, degrees=np.bincount(proper.reshape(-1), minlength=n), in_degrees=np.bincount(ends[:, 1], minlength=n))
+    spool.append(non_loops)
+    return EdgeListFile(spool=spool, degrees=np.bincount(non_loops.reshape(-1), minlength=n), in_degrees=np.bincount(endpoints[:, 1], minlength=n))
 
 
 def partition(case: Case) -> np.ndarray:
     with tempfile.TemporaryDirectory() as folder:
-        found = streaming.partition(
-            pairs_of(case, Path(folder)),
+        owners = streaming.partition_stream(
+            make_edge_list(case, Path(folder)),
             np.array(case.sizes),
             parts=case.groups * case.trainers,
             groups=case.groups,
             method=case.method,
-            demands=streaming.Demands(classes=np.array(case.values, np.uint8), edges=case.balance_edges, imbalance=case.imbalance),
+            constraints=streaming.BalanceConstraints(classes=np.array(case.values, np.uint8), edges=case.balance_edges, imbalance=case.imbalance),
             seed=case.seed,
             passes=case.passes,
             scratch=Path(folder),
-            stretch_entries=case.stretch,
+            block_entries=case.stretch,
         )
         assert {path.name for path in Path(folder).iterdir()} <= {"pairs"}
-        return found
+        return owners
 
 
-def in_turns(sizes: list[int]) -> list[int]:
+def interleaved_nodes(sizes: list[int]) -> list[int]:
     """All nodes, by the share of their type that comes before."""
     first = np.cumsum([0, *sizes])
     shares = [((rank + 0.5) / size, kind, int(first[kind]) + rank) for kind, size in enumerate(sizes) for rank in range(size)]
     return [node for _, _, node in sorted(shares)]
 
 
-def by_definition(case: Case) -> list[int]:
+def reference_owners(case: Case) -> list[int]:
     """What the module says, a node at a time."""
     n, parts = sum(case.sizes), case.groups * case.trainers
-    around: list[list[int]] = [[] for _ in range(n)]
-    into = [0] * n
+    neighbors: list[list[int]] = [[] for _ in range(n)]
+    in_degrees = [0] * n
     for src, dst in case.edges:
-        into[dst] += 1
+        in_degrees[dst] += 1
         if src != dst:
-            around[src].append(dst)
-            around[dst].append(src)
-    count = np.bincount(case.values)
-    room = [math.ceil((1 + case.imbalance) * (c / parts)) for c in count]
-    bounded = case.balance_edges and bool(case.edges)
-    load_room = math.ceil((1 + case.imbalance) * len(case.edges) / parts) if bounded else EVERYTHING
-    penalty = 1.5 * sum(map(len, around)) / 2 / n
+            neighbors[src].append(dst)
+            neighbors[dst].append(src)
+    class_sizes = np.bincount(case.values)
+    capacity = [math.ceil((1 + case.imbalance) * (c / parts)) for c in class_sizes]
+    has_load_limit = case.balance_edges and bool(case.edges)
+    load_capacity = math.ceil((1 + case.imbalance) * len(case.edges) / parts) if has_load_limit else EVERYTHING
+    penalty = 1.5 * sum(map(len, neighbors)) / 2 / n
     key = key_of(case.seed, streaming._PURPOSE)
     owners = [-1] * n
     for _ in range(case.passes):
-        size, load = np.zeros((len(count), parts), int), np.zeros(parts, int)
-        for v in in_turns(case.sizes):
+        size, load = np.zeros((len(class_sizes), parts), int), np.zeros(parts, int)
+        for v in interleaved_nodes(case.sizes):
             c = case.values[v]
 
             def best(choices: list[list[int]], first: int, v: int = v, c: int = c, size: np.ndarray = size, load: np.ndarray = load) -> list[int]:
                 """Of sets of parts, the one to go on with."""
                 ranked = []
-                for turn in range(len(choices)):
-                    some = choices[(first + turn) % len(choices)]
-                    near = sum(owners[u] in some for u in around[v])
-                    held, carried = int(size[c, some].sum()), int(load[some].sum())
-                    if held >= room[c] * len(some):
+                for index in range(len(choices)):
+                    choice = choices[(first + index) % len(choices)]
+                    neighbor_count = sum(owners[u] in choice for u in neighbors[v])
+                    node_count, part_load = int(size[c, choice].sum()), int(load[choice].sum())
+                    if node_count >= capacity[c] * len(choice):
                         continue
                     if case.method == "ldg":
-                        score = near * (1.0 - held / (room[c] * len(some)))
-                        if bounded:
-                            score *= max(0.0, 1.0 - carried / (load_room * len(some)))
+                        score = neighbor_count * (1.0 - node_count / (capacity[c] * len(choice)))
+                        if has_load_limit:
+                            score *= max(0.0, 1.0 - part_load / (load_capacity * len(choice)))
                     else:
-                        score = near - penalty * math.sqrt(held / (count[c] / parts * len(some)))
-                        if bounded:
-                            score -= penalty * math.sqrt(carried / (len(case.edges) / parts * len(some)))
-                    fits = not bounded or carried + into[v] <= load_room * len(some)
-                    ranked.append((not fits, -score if fits else float(carried), held, turn, some))
+                        score = neighbor_count - penalty * math.sqrt(node_count / (class_sizes[c] / parts * len(choice)))
+                        if has_load_limit:
+                            score -= penalty * math.sqrt(part_load / (len(case.edges) / parts * len(choice)))
+                    fits = not has_load_limit or part_load + in_degrees[v] <= load_capacity * len(choice)
+                    ranked.append((not fits, -score if fits else float(part_load), node_count, index, choice))
                 return min(ranked)[-1]
 
-            def lot(turn: np.uint64, choices: int) -> int:
-                return int(below(np.uint64(word(key, turn)), np.uint64(choices)))
+            def random_choice(counter: np.uint64, choices: int) -> int:
+                return int(bounded(np.uint64(word(key, counter)), np.uint64(choices)))
 
             groups = [list(range(g * case.trainers, (g + 1) * case.trainers)) for g in range(case.groups)]
-            group = best(groups, lot(np.uint64(v), case.groups))
-            (owner,) = best([[p] for p in group], lot(~np.uint64(v), case.trainers)) if case.trainers > 1 else group
+            group = best(groups, random_choice(np.uint64(v), case.groups))
+            (owner,) = best([[p] for p in group], random_choice(~np.uint64(v), case.trainers)) if case.trainers > 1 else group
             owners[v] = owner
             size[c, owner] += 1
-            load[owner] += into[v]
+            load[owner] += in_degrees[v]
     return owners
 
 
 @settings(deadline=None, max_examples=300)
 @given(cases())
-def test_nodes_go_where_the_definition_says(case: Case) -> None:
-    assert partition(case).tolist() == by_definition(case)
+def test_owners_equal_the_reference(case: Case) -> None:
+    assert partition(case).tolist() == reference_owners(case)
 
 
 @settings(deadline=None, max_examples=200)
 @given(cases())
-def test_no_part_gets_more_of_a_class_than_its_share_and_the_imbalance(case: Case) -> None:
+def test_no_part_exceeds_its_share_and_imbalance_of_a_class(case: Case) -> None:
     owners, parts = partition(case), case.groups * case.trainers
     assert owners.min() >= 0
     for value in set(case.values):
-        mine = owners[np.array(case.values) == value]
-        assert np.bincount(mine, minlength=parts).max() <= math.ceil((1 + case.imbalance) * len(mine) / parts)
+        class_owners = owners[np.array(case.values) == value]
+        assert np.bincount(class_owners, minlength=parts).max() <= math.ceil((1 + case.imbalance) * len(class_owners) / parts)
 
 
 def communities(nodes: int, edges: int, *, seed: int) -> list[tuple[int, int]]:
     """Eight in ten edges stay in one of 20 groups; the ids tell nothing."""
     generator = np.random.default_rng(seed)
     src = generator.integers(0, nodes, edges)
-    near = src // (nodes // 20) * (nodes // 20) + generator.integers(0, nodes // 20, edges)
-    dst = np.where(generator.random(edges) < 0.8, near, generator.integers(0, nodes, edges))
-    names = generator.permutation(nodes)
-    return list(zip(names[src].tolist(), names[dst].tolist(), strict=True))
+    same_community = src // (nodes // 20) * (nodes // 20) + generator.integers(0, nodes // 20, edges)
+    dst = np.where(generator.random(edges) < 0.8, same_community, generator.integers(0, nodes, edges))
+    shuffled_ids = generator.permutation(nodes)
+    return list(zip(shuffled_ids[src].tolist(), shuffled_ids[dst].tolist(), strict=True))
 
 
 @pytest.mark.parametrize("method", streaming.METHODS)
-def test_it_cuts_fewer_edges_than_chance_and_more_passes_fewer_still(method: str) -> None:
+def test_more_passes_cut_fewer_edges_and_all_fewer_than_chance(method: str) -> None:
     edges = communities(4000, 40_000, seed=1)
     cuts = []
     for passes in (1, 8):

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from asterism.formats import jsonarrays
-from asterism.formats.jsonarrays import Place, elements
+from asterism.formats.jsonarrays import ArrayPosition, read_elements
 from asterism_proto.errors import InvalidRequest
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(st.characters(codec="utf-8")))
@@ -22,22 +22,22 @@ FILES = st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=4), VALUE
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(told=FILES, layout=LAYOUTS, block=st.integers(1, 40))
-def test_elements_are_those_of_the_whole_and_every_list_can_be_begun_at_its_place(
+def test_elements_match_the_file_and_lists_can_be_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: dict[str, Any], layout: dict[str, Any], block: int
 ) -> None:
     monkeypatch.setattr(jsonarrays, "BLOCK_BYTES", block)
     path = tmp_path / "any.json"
     text = json.dumps(told, **layout)
     path.write_text(text, encoding="utf-8", newline="")
-    places: dict[str, Place] = {}
-    found = list(elements(path, places))
+    positions: dict[str, ArrayPosition] = {}
+    found = list(read_elements(path, positions))
     lists = {name: value for name, value in told.items() if isinstance(value, list)}
     assert [(element.array, element.value) for element in found] == [(name, value) for name, values in lists.items() for value in values]
-    assert set(places) == set(lists)
+    assert set(positions) == set(lists)
     for name, values in lists.items():
-        again = list(elements(path, array=name, place=places[name]))
-        assert [element.value for element in again] == values
-        assert again == [element for element in found if element.array == name], "lines and bytes too"
+        reread = list(read_elements(path, array=name, position=positions[name]))
+        assert [element.value for element in reread] == values
+        assert reread == [element for element in found if element.array == name], "lines and bytes too"
     lines = text.split("\n")
     for element in found:
         first = json.dumps(element.value, ensure_ascii=layout["ensure_ascii"])[0]
@@ -47,9 +47,9 @@ def test_elements_are_those_of_the_whole_and_every_list_can_be_begun_at_its_plac
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(told=FILES.filter(bool), cut=st.integers(1, 10_000))
-def test_a_text_that_is_cut_off_anywhere_is_refused(tmp_path: Path, told: dict[str, Any], cut: int) -> None:
+def test_truncated_text_is_refused(tmp_path: Path, told: dict[str, Any], cut: int) -> None:
     data = json.dumps(told, ensure_ascii=False).encode()
     path = tmp_path / "cut.json"
     path.write_bytes(data[: cut % len(data)])
     with pytest.raises(InvalidRequest, match=r"cut\.json, line \d+: "):
-        list(elements(path))
+        list(read_elements(path))

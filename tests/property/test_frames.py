@@ -26,26 +26,26 @@ FRAMES = st.builds(
 )
 
 
-def same(found: Frame, sent: Frame) -> bool:
+def frames_equal(decoded: Frame, sent: Frame) -> bool:
     return (
-        found.head == sent.head
-        and list(found.arrays) == list(sent.arrays)
+        decoded.head == sent.head
+        and list(decoded.arrays) == list(sent.arrays)
         and all(
-            found.arrays[name].dtype == array.dtype and found.arrays[name].shape == array.shape and found.arrays[name].tobytes() == array.tobytes()
+            decoded.arrays[name].dtype == array.dtype and decoded.arrays[name].shape == array.shape and decoded.arrays[name].tobytes() == array.tobytes()
             for name, array in sent.arrays.items()
         )
     )
 
 
 @given(frame=FRAMES, envelope=st.booleans())
-def test_a_frame_comes_back_bit_for_bit(frame: Frame, envelope: bool) -> None:
+def test_frame_round_trips_bit_for_bit(frame: Frame, envelope: bool) -> None:
     encoded = arrays.encode(frame, envelope=envelope)
-    found = arrays.decode(encoded, SampleNodesRequest, envelope=envelope)
-    assert same(found, frame)
+    decoded = arrays.decode(encoded, SampleNodesRequest, envelope=envelope)
+    assert frames_equal(decoded, frame)
     # Kernels are compiled for aligned arrays only; sections are aligned to the buffer that they came in.
     offsets = [
         array.__array_interface__["data"][0] - np.frombuffer(encoded, np.uint8).__array_interface__["data"][0]
-        for array in found.arrays.values()
+        for array in decoded.arrays.values()
         if array.size
     ]
     assert all(offset % 8 == 0 for offset in offsets)
@@ -67,44 +67,44 @@ def test_ids_are_narrowed_only_where_that_loses_nothing(lowest: int, highest: in
     frame = Frame(SampleNodesRequest(), {"ids": ids})
     encoded = arrays.encode(frame)
     assert (len(encoded) < ids.nbytes) == (lowest >= -1 and highest < 2**32 - 1)
-    assert same(arrays.decode(encoded, SampleNodesRequest), frame)
+    assert frames_equal(arrays.decode(encoded, SampleNodesRequest), frame)
     assert len(arrays.encode(frame, narrow=False)) > ids.nbytes
 
 
 @given(frame=FRAMES, data=st.data())
-def test_damaged_bytes_are_a_frame_or_an_invalid_request_never_anything_else(frame: Frame, data: st.DataObject) -> None:
+def test_damaged_bytes_decode_or_are_an_invalid_request(frame: Frame, data: st.DataObject) -> None:
     encoded = bytearray(arrays.encode(frame))
-    at = data.draw(st.integers(0, len(encoded) - 1))
-    encoded[at] ^= data.draw(st.integers(1, 255))
-    cut = data.draw(st.integers(0, len(encoded)))
-    for damaged in (bytes(encoded), bytes(encoded[:cut])):
+    position = data.draw(st.integers(0, len(encoded) - 1))
+    encoded[position] ^= data.draw(st.integers(1, 255))
+    end = data.draw(st.integers(0, len(encoded)))
+    for damaged in (bytes(encoded), bytes(encoded[:end])):
         with contextlib.suppress(InvalidRequest):
-            found = arrays.decode(damaged, SampleNodesRequest)
-            assert sum(array.nbytes for array in found.arrays.values()) <= 2 * len(damaged)
+            decoded = arrays.decode(damaged, SampleNodesRequest)
+            assert sum(array.nbytes for array in decoded.arrays.values()) <= 2 * len(damaged)
 
 
 @given(data=st.binary(max_size=200))
-def test_bytes_that_never_were_a_frame_are_refused(data: bytes) -> None:
+def test_arbitrary_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(InvalidRequest, match="not a frame"):
         arrays.decode(data, SampleNodesRequest)
 
 
 @pytest.mark.parametrize("shape", [(0, 1 << 62, 2), (1 << 40, 1 << 40, 0), (0,) * 70, (1,) * 70])
-def test_a_shape_that_no_array_has_is_refused(shape: tuple[int, ...]) -> None:
-    fitting = np.zeros([min(extent, 1) for extent in shape[:2]], np.int8)
-    sent = arrays.encode(Frame(SampleNodesRequest(), {"ids": fitting}), envelope=False)
-    head = arrays._FIXED.size
+def test_impossible_shape_is_refused(shape: tuple[int, ...]) -> None:
+    valid_array = np.zeros([min(extent, 1) for extent in shape[:2]], np.int8)
+    sent = arrays.encode(Frame(SampleNodesRequest(), {"ids": valid_array}), envelope=False)
+    head = arrays._FRAME_HEADER.size
     code, wire, _, name, flags = arrays._DESCRIPTOR.unpack_from(sent, head)
-    described = arrays._DESCRIPTOR.pack(code, wire, len(shape), name, flags) + struct.pack(f"<{len(shape)}q", *shape)
-    behind = sent[head + arrays._DESCRIPTOR.size + 8 * fitting.ndim :]
+    descriptor = arrays._DESCRIPTOR.pack(code, wire, len(shape), name, flags) + struct.pack(f"<{len(shape)}q", *shape)
+    remainder = sent[head + arrays._DESCRIPTOR.size + 8 * valid_array.ndim :]
     with pytest.raises(InvalidRequest, match=r"not a frame: the array 'ids' has a shape of \d+ extents that no array has"):
-        arrays.decode(sent[:head] + described + behind, SampleNodesRequest, envelope=False)
+        arrays.decode(sent[:head] + descriptor + remainder, SampleNodesRequest, envelope=False)
 
 
 @pytest.mark.parametrize(
     ("name", "dtype", "ndim", "said"), [("b", "int64", 1, "missing"), ("a", "int32", 1, "int64"), ("a", "int64", 2, "2 dimension")]
 )
-def test_a_section_that_is_not_as_it_should_be_is_named(name: str, dtype: str, ndim: int, said: str) -> None:
+def test_invalid_section_is_named(name: str, dtype: str, ndim: int, said: str) -> None:
     sections: dict[str, NDArray[np.int64]] = {"a": np.zeros(3, np.int64)}
     with pytest.raises(InvalidRequest, match=said):
         Frame(SampleNodesRequest(), sections).array(name, dtype, ndim)

@@ -6,32 +6,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asterism_proto.errors import InvalidRequest
-from graphd.statements.pieces import ALLOWED
-from graphd.statements.reading import read
-from graphd.statements.records import Column, Draw, Item, Limit, Named, Options, Order, Parameter, Statement, TypeName, Where
+from graphd.statements.pieces import ALLOWED_OPTIONS
+from graphd.statements.reading import parse
+from graphd.statements.records import ColumnRef, DrawStatement, YieldItem, Limit, Identifier, DrawOptions, OrderBy, Parameter, Statement, TypeName, WhereClause
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}", fullmatch=True)
 ODD_NAMES = st.text(st.characters(exclude_characters="`\n", exclude_categories=("Cs",)), min_size=1, max_size=6)
-TYPED = (
+FRAGMENTS = (
     "SAMPLE VERTICES EDGES NEIGHBORS FROM OVER WHERE AND OR NOT IN BETWEEN IS NULL YIELD AS SEED LIMIT ORDER BY GO STEPS TO THEN WALK USE SHOW "
     "SPACES CREATE SPACE TAG ( ) [ ] , ; . == > = $x $$ $^ $- | * -1 3 4.5 1e9 'a' \"b\" `c` a:b:c name weight /* */ # // ' \" ` % é"
 )
-WORDS = st.sampled_from(TYPED.split())
-whole = st.integers(0, 2**63 - 1)
+TOKENS = st.sampled_from(FRAGMENTS.split())
+non_negative_integers = st.integers(0, 2**63 - 1)
 parameters = NAMES.map(lambda name: Parameter(name=name))
-values = whole | st.integers(-(2**63), -1) | st.floats(allow_nan=False, allow_infinity=False).filter(lambda x: x != int(x)) | parameters
-named = (NAMES | ODD_NAMES).map(lambda name: Named(text=name))
+values = non_negative_integers | st.integers(-(2**63), -1) | st.floats(allow_nan=False, allow_infinity=False).filter(lambda x: x != int(x)) | parameters
+identifiers = (NAMES | ODD_NAMES).map(lambda name: Identifier(text=name))
 types = (NAMES | ODD_NAMES | st.tuples(NAMES, NAMES, NAMES).map(":".join)).map(lambda name: TypeName(text=name))
 columns = st.builds(
-    Column, name=ODD_NAMES.map(lambda name: Named(text=name)), quoted=st.just(True), of=st.sampled_from(["", "src", "dst", "near", "far"]),
+    ColumnRef, name=ODD_NAMES.map(lambda name: Identifier(text=name)), quoted=st.just(True), of=st.sampled_from(["", "src", "dst", "near", "far"]),
     element=st.none() | st.integers(0, 99),
 )  # fmt: skip
-items = st.lists(st.builds(Item, column=columns, alias=st.none() | named), min_size=1, max_size=3).map(tuple)
-tests = st.tuples(columns, st.sampled_from(["==", "<", "!="]), st.integers(0, 9).map(str) | parameters).map(lambda test: [(word, 0) for word in test])
-wheres = st.lists(tests, min_size=1, max_size=3).map(lambda all_: Where(words=tuple(word for test in all_ for word in [*test, ("and", 0)])[:-1]))
+items = st.lists(st.builds(YieldItem, column=columns, alias=st.none() | identifiers), min_size=1, max_size=3).map(tuple)
+comparisons = st.tuples(columns, st.sampled_from(["==", "<", "!="]), st.integers(0, 9).map(str) | parameters).map(lambda test: [(word, 0) for word in test])
+where_clauses = st.lists(comparisons, min_size=1, max_size=3).map(lambda all_: WhereClause(words=tuple(word for test in all_ for word in [*test, ("and", 0)])[:-1]))
 CHOICES = {
-    "where": wheres,
-    "weight": named | parameters,
+    "where": where_clauses,
+    "weight": identifiers | parameters,
     "seed": values,
     "version": values,
     "items": items,
@@ -45,83 +45,83 @@ CHOICES = {
     "q": values,
     "restart": values,
     "walks": values,
-    "counts": parameters | st.lists(whole, min_size=1, max_size=3).map(tuple),
-    "limits": st.lists(whole | parameters, min_size=1, max_size=3).map(tuple),
+    "counts": parameters | st.lists(non_negative_integers, min_size=1, max_size=3).map(tuple),
+    "limits": st.lists(non_negative_integers | parameters, min_size=1, max_size=3).map(tuple),
 }
-shapes = st.lists(
+result_shapes = st.lists(
     st.builds(Limit, count=values, offset=values)
-    | st.builds(Order, keys=st.lists(st.tuples(named, st.booleans()), min_size=1, max_size=2).map(tuple)),
+    | st.builds(OrderBy, keys=st.lists(st.tuples(identifiers, st.booleans()), min_size=1, max_size=2).map(tuple)),
     max_size=3,
 ).map(tuple)
 
 
-def refusal(text: str) -> InvalidRequest | None:
+def parse_error(text: str) -> InvalidRequest | None:
     """Why a text is no statement; None where it is one."""
     try:
-        read(text)
+        parse(text)
     except InvalidRequest as error:
         return error
     return None
 
 
 @st.composite
-def draws(draw: st.DrawFn) -> Draw:
-    kind = draw(st.sampled_from(sorted(ALLOWED)))
-    chosen = draw(st.lists(st.sampled_from(sorted(ALLOWED[kind])), unique=True, max_size=5))
-    options = Options(**{name: draw(CHOICES[name]) for name in chosen}, shape=draw(shapes))
+def draw_statements(draw: st.DrawFn) -> DrawStatement:
+    kind = draw(st.sampled_from(sorted(ALLOWED_OPTIONS)))
+    option_names = draw(st.lists(st.sampled_from(sorted(ALLOWED_OPTIONS[kind])), unique=True, max_size=5))
+    options = DrawOptions(**{name: draw(CHOICES[name]) for name in option_names}, shape=draw(result_shapes))
     ids = draw(parameters | st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=3).map(tuple))
-    several = draw(st.lists(types, min_size=1, max_size=2).map(tuple))
+    type_list = draw(st.lists(types, min_size=1, max_size=2).map(tuple))
     hops = draw(st.lists(st.lists(types, max_size=2).map(tuple), min_size=1, max_size=3).map(tuple))
-    on = draw(st.none() | types)
+    start_type = draw(st.none() | types)
     count = draw(values)
     match kind:
         case "vertices" if draw(st.booleans()):
-            return Draw(kind=kind, count=count, like=True, nodes=ids, node_type=on, options=options)
+            return DrawStatement(kind=kind, count=count, like=True, nodes=ids, node_type=start_type, options=options)
         case "vertices" | "edges":
-            return Draw(kind=kind, count=count, types=several, options=options)
+            return DrawStatement(kind=kind, count=count, types=type_list, options=options)
         case "negatives":
-            return Draw(kind=kind, count=count, nodes=ids, types=several, options=options)
+            return DrawStatement(kind=kind, count=count, nodes=ids, types=type_list, options=options)
         case "fetch":
             if draw(st.booleans()):
                 end = parameters | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=5)
-                return Draw(kind=kind, types=several[:1], pairs=tuple(draw(st.lists(st.tuples(end, end), min_size=1, max_size=2))), options=options)
-            return Draw(kind=kind, types=several[:1], nodes=ids, options=options)
+                return DrawStatement(kind=kind, types=type_list[:1], pairs=tuple(draw(st.lists(st.tuples(end, end), min_size=1, max_size=2))), options=options)
+            return DrawStatement(kind=kind, types=type_list[:1], nodes=ids, options=options)
         case "layers":
-            return Draw(kind=kind, counts=draw(CHOICES["counts"]), nodes=ids, node_type=on, hops=hops, options=options)
+            return DrawStatement(kind=kind, counts=draw(CHOICES["counts"]), nodes=ids, node_type=start_type, hops=hops, options=options)
         case "go":
             first = draw(st.none() | values)
-            return Draw(kind=kind, count=count, first=first, nodes=ids, node_type=on, hops=hops, options=options)
+            return DrawStatement(kind=kind, count=count, first=first, nodes=ids, node_type=start_type, hops=hops, options=options)
         case _:
-            return Draw(kind=kind, count=count, nodes=ids, node_type=on, hops=hops, options=options)
+            return DrawStatement(kind=kind, count=count, nodes=ids, node_type=start_type, hops=hops, options=options)
 
 
 @settings(max_examples=80, deadline=None)
-@given(draws(), st.sampled_from(["", "EXPLAIN", "PROFILE"]))
-def test_whatever_is_written_is_read_back(body: Draw, mode: str) -> None:
+@given(draw_statements(), st.sampled_from(["", "EXPLAIN", "PROFILE"]))
+def test_formatted_statements_parse_to_themselves(body: DrawStatement, mode: str) -> None:
     statement = Statement(body=body, mode=mode)
-    assert read(str(statement)) == (statement,)
+    assert parse(str(statement)) == (statement,)
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(WORDS, max_size=12).map(" ".join) | st.text(max_size=40))
-def test_whatever_is_typed_is_read_or_refused_at_a_place_in_it(text: str) -> None:
-    refused = refusal(text)
-    if refused is None:
-        assert read("; ".join(map(str, read(text)))) == read(text)
+@given(st.lists(TOKENS, max_size=12).map(" ".join) | st.text(max_size=40))
+def test_any_text_parses_or_fails_at_a_position(text: str) -> None:
+    error = parse_error(text)
+    if error is None:
+        assert parse("; ".join(map(str, parse(text)))) == parse(text)
         return
-    place, lines = refused.place, text.split("\n")
-    assert place is not None
-    assert 1 <= place.line <= len(lines)
-    assert 1 <= place.column <= len(lines[place.line - 1]) + 1
-    assert refused.message.splitlines()[0].startswith(f"line {place.line}, column {place.column}: ")
+    position, lines = error.place, text.split("\n")
+    assert position is not None
+    assert 1 <= position.line <= len(lines)
+    assert 1 <= position.column <= len(lines[position.line - 1]) + 1
+    assert error.message.splitlines()[0].startswith(f"line {position.line}, column {position.column}: ")
 
 
 @settings(max_examples=150, deadline=None)
-@given(draws(), st.data())
-def test_of_a_statement_cut_short_nothing_is_refused_but_the_word_that_was_cut(body: Draw, data: st.DataObject) -> None:
+@given(draw_statements(), st.data())
+def test_truncated_statement_fails_only_at_its_last_word(body: DrawStatement, data: st.DataObject) -> None:
     text = str(body)
     cut = text[: data.draw(st.integers(0, len(text)))]
-    refused = refusal(cut)
-    if refused is not None:
-        assert refused.place is not None
-        assert refused.place.incomplete or len(cut[refused.place.column - 1 :].split()) == 1, refused.message
+    error = parse_error(cut)
+    if error is not None:
+        assert error.place is not None
+        assert error.place.incomplete or len(cut[error.place.column - 1 :].split()) == 1, error.message

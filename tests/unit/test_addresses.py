@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.kit.metad import Desk, finished
+from tests.kit.metad import InProcessMetad, finished_report
 
 from asterism.cli.serving import allowed_addresses
 from asterism_proto.addresses import AllowedAddresses, parse_address
@@ -114,16 +114,16 @@ def test_an_allowed_address_is_canonical(text: str, canonical: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_address_is_refused_without_secrets(text: str) -> None:
-    with pytest.raises(InvalidRequest, match=r"^to=") as refused:
+    with pytest.raises(InvalidRequest, match=r"^to=") as excinfo:
         AllowedAddresses.parse(ROOTS, daemon="metad").check("to", text)
-    assert "hunter2" not in refused.value.message
-    assert "ter2" not in refused.value.message
+    assert "hunter2" not in excinfo.value.message
+    assert "ter2" not in excinfo.value.message
 
 
 def test_a_refusal_names_address_folders_and_setting() -> None:
-    with pytest.raises(InvalidRequest) as refused:
+    with pytest.raises(InvalidRequest) as excinfo:
         AllowedAddresses.parse("file:///srv/exports, sftp://host/data", daemon="metad").check("to", "sftp://me:hunter2@host/etc")
-    assert refused.value.message == (
+    assert excinfo.value.message == (
         "to=sftp://***@host/etc: expected an address below one of file:///srv/exports, sftp://host/data, "
         "as listed in the setting allowed_addresses of metad"
     )
@@ -142,7 +142,7 @@ def test_no_setting_allows_another_protocol(text: str) -> None:
             settings(allowed_addresses=text)
 
 
-def test_everything_is_allowed_by_a_star_but_the_data_folder(tmp_path: Path) -> None:
+def test_star_allows_everything_except_the_data_folder(tmp_path: Path) -> None:
     exports = tmp_path / "data/exports"
     allowed = AllowedAddresses.parse("*", daemon="storaged", exports=exports, reserved=tmp_path / "data")
     for text in ("s3://any/x", "sftp://any/x", f"file://{tmp_path}/out", f"file://{exports}/x"):
@@ -170,7 +170,7 @@ def test_a_symbolic_link_does_not_lead_out_of_an_allowed_folder(tmp_path: Path) 
     assert str(by_link.check("to", f"file://{tmp_path}/named/x").resolved()) == f"file://{root}/x"
 
 
-def test_a_storaged_allows_its_own_exports_alone_by_default(tmp_path: Path) -> None:
+def test_storaged_allows_only_its_own_exports_by_default(tmp_path: Path) -> None:
     allowed = StoragedSettings(data=tmp_path).addresses()
     assert str(allowed.check("to", f"file://{tmp_path}/exports/a")) == f"file://{tmp_path}/exports/a"
     for text in (f"file://{tmp_path}/out", f"file://{tmp_path}/exports/../spaces", f"file://{tmp_path.parent}"):
@@ -183,17 +183,17 @@ def test_a_storaged_allows_its_own_exports_alone_by_default(tmp_path: Path) -> N
 
 
 def test_secrets_are_not_part_of_an_allow_list() -> None:
-    with pytest.raises(InvalidRequest, match="without a password") as refused:
+    with pytest.raises(InvalidRequest, match="without a password") as excinfo:
         MetadSettings(allowed_addresses="sftp://me:hunter2@host/data")
-    assert "hunter2" not in refused.value.message
+    assert "hunter2" not in excinfo.value.message
 
 
 # Jobs.
 
 
-def published(**settings: object) -> Desk:
-    desk = Desk(**settings)
-    desk.beat("s1")
+def desk_with_version(**settings: object) -> InProcessMetad:
+    desk = InProcessMetad(**settings)
+    desk.heartbeat("s1")
     desk.create()
     desk.load()
     desk.submit()
@@ -201,46 +201,46 @@ def published(**settings: object) -> Desk:
     return desk
 
 
-def submit(desk: Desk, kind: str, **options: str) -> object:
+def submit(desk: InProcessMetad, kind: str, **options: str) -> object:
     return desk.ask("submit_job", mpb.SubmitJobRequest(space="graph", kind=kind, options=options))
 
 
 @pytest.mark.parametrize("kind", ["backup", "restore", "export-tables"])
-def test_no_job_is_made_of_a_hostile_address(kind: str) -> None:
-    desk = published(allowed_addresses=ROOTS)
-    before = len(desk.ask("list_jobs", mpb.ListJobsRequest()).jobs)
+def test_hostile_address_creates_no_job(kind: str) -> None:
+    desk = desk_with_version(allowed_addresses=ROOTS)
+    job_count = len(desk.ask("list_jobs", mpb.ListJobsRequest()).jobs)
     key = "from" if kind == "restore" else "to"
-    more = {"sha256": "0" * 64} if kind == "restore" else {}
+    required_options = {"sha256": "0" * 64} if kind == "restore" else {}
     for text in HOSTILE:
         with pytest.raises(InvalidRequest, match=rf"^{key}="):
-            submit(desk, kind, **{key: text}, **more)
+            submit(desk, kind, **{key: text}, **required_options)
     for text in HOSTILE:
         if text:
             with pytest.raises(InvalidRequest, match=r"^from="):
-                desk.ask("import_space", mpb.ImportSpaceRequest(name="copy", record=record_of(desk), address=text))
-    assert len(desk.ask("list_jobs", mpb.ListJobsRequest()).jobs) == before
+                desk.ask("import_space", mpb.ImportSpaceRequest(name="copy", record=export_record(desk), address=text))
+    assert len(desk.ask("list_jobs", mpb.ListJobsRequest()).jobs) == job_count
     assert [space.name for space in desk.ask("list_spaces", pb.Empty()).spaces] == ["graph"]
 
 
-def record_of(desk: Desk) -> mpb.SpaceRecord:
+def export_record(desk: InProcessMetad) -> mpb.SpaceRecord:
     record: mpb.SpaceRecord = desk.ask("export_space", mpb.ExportSpaceRequest(space="graph"))
     return record
 
 
-def test_by_default_a_job_names_no_address_and_equal_ones_are_one_job() -> None:
-    desk = published()
+def test_job_address_is_denied_by_default_and_canonical() -> None:
+    desk = desk_with_version()
     with pytest.raises(InvalidRequest, match="allowed_addresses of metad, which is empty"):
         submit(desk, "export-tables", to="file:///srv/exports")
     assert submit(desk, "export-tables")
-    desk = published(allowed_addresses=ROOTS)
-    first, again = (
+    desk = desk_with_version(allowed_addresses=ROOTS)
+    first, second = (
         desk.ask("submit_job", mpb.SubmitJobRequest(space="graph", kind="backup", options={"to": to}))
         for to in ("file:/srv/exports//a/", "local:///srv/exports/a")
     )
-    assert (first.job_id, dict(first.options)) == (again.job_id, {"to": "file:///srv/exports/a"})
-    (order,) = desk.poll("s1").orders
-    assert order.options["to"] == "file:///srv/exports/a"
-    desk.beat("s1", finished(order))
+    assert (first.job_id, dict(first.options)) == (second.job_id, {"to": "file:///srv/exports/a"})
+    (assignment,) = desk.poll("s1").orders
+    assert assignment.options["to"] == "file:///srv/exports/a"
+    desk.heartbeat("s1", finished_report(assignment))
 
 
 @pytest.mark.parametrize(

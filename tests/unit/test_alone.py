@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.kit.images import Edges, Nodes, hosted, version_of
+from tests.kit.images import Edges, Nodes, restrict_to_parts, version_of
 
 from asterism_proto.errors import InvalidRequest, Unavailable
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from storaged import draw
 
-growth = importlib.import_module("storaged.draw.grow")
+khop = importlib.import_module("storaged.draw.grow")
 Sections = dict[str, NDArray[Any]]
 
 
-def graph(form: str) -> tuple[draw.Version, NDArray[np.int64]]:
+def graph(form: str) -> tuple[draw.LocalVersion, NDArray[np.int64]]:
     """Nodes whose ids are their rows, have holes among them, are parted by a hash, or lie far apart."""
     random = np.random.default_rng(len(form))
     ids = {"mod": np.arange(200), "holes": np.delete(np.arange(200), np.arange(3, 200, 11)), "mix64": np.arange(200)}.get(
@@ -38,30 +38,30 @@ def graph(form: str) -> tuple[draw.Version, NDArray[np.int64]]:
     return version_of(schema, {"n": Nodes(ids=ids, dense=True if form == "holes" else None), "m": Nodes(ids=np.arange(20))}, edges), ids
 
 
-def grown(
-    version: draw.Version, seeds: NDArray[np.int64], counts: tuple[int, ...], most_bytes: int = 1 << 24, edge_type: int = 0, **how: Any
+def sample_sections(
+    version: draw.LocalVersion, seeds: NDArray[np.int64], counts: tuple[int, ...], most_bytes: int = 1 << 24, edge_type: int = 0, **options: Any
 ) -> Sections:
-    more = {name: how.pop(name) for name in ("disjoint", "every") if name in how}
-    asked = {"seed": 3, "direction": 1, "replace": False, "uniform": False, "want_eids": True, "want_weights": True} | how
-    shape = {"disjoint": False, "every": False} | more
+    overrides = {name: options.pop(name) for name in ("disjoint", "every") if name in options}
+    expansion_options = {"seed": 3, "direction": 1, "replace": False, "uniform": False, "want_eids": True, "want_weights": True} | options
+    khop_options = {"disjoint": False, "every": False} | overrides
     types = np.zeros(seeds.size, np.int32)
-    return draw.grow(version, draw.Expansion(**asked), {edge_type: counts}, seeds, types, most_bytes=most_bytes, checkpoint=lambda: None, **shape)
+    return draw.sample_khop(version, draw.Expansion(**expansion_options), {edge_type: counts}, seeds, types, most_bytes=most_bytes, checkpoint=lambda: None, **khop_options)
 
 
-def both(monkeypatch: pytest.MonkeyPatch, *args: Any, **more: Any) -> tuple[Sections, Sections, bool]:
+def sample_both_ways(monkeypatch: pytest.MonkeyPatch, *args: Any, **options: Any) -> tuple[Sections, Sections, bool]:
     """The same asked for twice, at once where that can be and hop by hop, and whether it could."""
-    alone, tried = growth.grow_alone, []
+    original, results = khop.grow_alone, []
 
-    def watched(*given: Any) -> Sections | None:
-        tried.append(alone(*given))
-        return tried[-1]
+    def record(*arguments: Any) -> Sections | None:
+        results.append(original(*arguments))
+        return results[-1]
 
-    monkeypatch.setattr(growth, "grow_alone", watched)
-    one = grown(*args, **more)
-    monkeypatch.setattr(growth, "grow_alone", lambda *given: None)
-    other = grown(*args, **more)
-    monkeypatch.setattr(growth, "grow_alone", alone)
-    return one, other, tried[0] is not None
+    monkeypatch.setattr(khop, "grow_alone", record)
+    single_call = sample_sections(*args, **options)
+    monkeypatch.setattr(khop, "grow_alone", lambda *given: None)
+    hop_by_hop = sample_sections(*args, **options)
+    monkeypatch.setattr(khop, "grow_alone", original)
+    return single_call, hop_by_hop, results[0] is not None
 
 
 @pytest.mark.parametrize("form", ["mod", "holes", "mix64", "far"])
@@ -79,18 +79,18 @@ def both(monkeypatch: pytest.MonkeyPatch, *args: Any, **more: Any) -> tuple[Sect
 def test_at_once_and_hop_by_hop_are_the_same(monkeypatch: pytest.MonkeyPatch, form: str, counts: tuple[int, ...], how: dict[str, Any]) -> None:
     version, ids = graph(form)
     seeds = np.r_[ids[:30:2], -1, ids[4:9], ids[-1]].astype(np.int64)
-    one, other, at_once = both(monkeypatch, version, seeds, counts, **how)
+    single_call, hop_by_hop, at_once = sample_both_ways(monkeypatch, version, seeds, counts, **how)
     assert at_once == (form in ("mod", "holes"))
-    assert one.keys() == other.keys()
-    for name, array in other.items():
-        assert one[name].dtype == array.dtype, name
-        np.testing.assert_array_equal(one[name], array, err_msg=name)
+    assert single_call.keys() == hop_by_hop.keys()
+    for name, array in hop_by_hop.items():
+        assert single_call[name].dtype == array.dtype, name
+        np.testing.assert_array_equal(single_call[name], array, err_msg=name)
 
 
-def test_whatever_else_is_asked_grows_hop_by_hop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_requests_are_sampled_hop_by_hop(monkeypatch: pytest.MonkeyPatch) -> None:
     version, ids = graph("mod")
     seeds = ids[:20].astype(np.int64)
-    for seen, counts, more in (
+    for request_seeds, counts, options in (
         (seeds, (2, -1), {}),
         (seeds, (2, 2), {"disjoint": True}),
         (seeds[:0], (2, 2), {}),
@@ -98,18 +98,18 @@ def test_whatever_else_is_asked_grows_hop_by_hop(monkeypatch: pytest.MonkeyPatch
         (np.r_[seeds, 1 << 40], (2, 2), {}),
         (np.resize(seeds, 2000), (200, 200), {}),
     ):
-        one, other, at_once = both(monkeypatch, version, seen, counts, **more)
+        single_call, hop_by_hop, at_once = sample_both_ways(monkeypatch, version, request_seeds, counts, **options)
         assert not at_once
-        assert all((one[name] == other[name]).all() for name in other)
+        assert all((single_call[name] == hop_by_hop[name]).all() for name in hop_by_hop)
 
 
-def test_it_is_refused_as_hop_by_hop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_equal_those_of_hop_by_hop_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
     version, ids = graph("mod")
     seeds = ids[:20].astype(np.int64)
-    whole = grown(version, seeds, (5, 5))
-    needed = 12 * whole["nodes.0"].size + sum(whole[f"{name}.0"].nbytes for name in ("rows", "cols", "eids", "weights"))
-    assert grown(version, seeds, (5, 5), most_bytes=needed)["seeds"].size == 20
-    with pytest.raises(InvalidRequest, match=f"more than the {needed - 1} bytes of one reply"):
-        grown(version, seeds, (5, 5), most_bytes=needed - 1)
+    sections = sample_sections(version, seeds, (5, 5))
+    needed_bytes = 12 * sections["nodes.0"].size + sum(sections[f"{name}.0"].nbytes for name in ("rows", "cols", "eids", "weights"))
+    assert sample_sections(version, seeds, (5, 5), most_bytes=needed_bytes)["seeds"].size == 20
+    with pytest.raises(InvalidRequest, match=f"more than the {needed_bytes - 1} bytes of one reply"):
+        sample_sections(version, seeds, (5, 5), most_bytes=needed_bytes - 1)
     with pytest.raises(Unavailable, match="not held here"):
-        grown(hosted(version, [0, 2]), seeds, (5, 5))
+        sample_sections(restrict_to_parts(version, [0, 2]), seeds, (5, 5))

@@ -32,11 +32,11 @@ THRESHOLDS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PA
 PAGES = 6 * (3 << 20) // 4096
 
 
-def pages(how: str, **environment: str) -> list[int]:
+def count_fresh_pages(mode: str, **environment: str) -> list[int]:
     """Fresh pages of each of four batches."""
-    own = {name: value for name, value in os.environ.items() if name not in THRESHOLDS}  # noqa: TID251 - a child's environment
-    ran = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True, env=own | environment)
-    return [int(word) for word in ran.stdout.split()]
+    inherited = {name: value for name, value in os.environ.items() if name not in THRESHOLDS}  # noqa: TID251 - a child's environment
+    completed = subprocess.run([sys.executable, "-c", PROGRAM, mode], capture_output=True, text=True, check=True, env=inherited | environment)
+    return [int(count) for count in completed.stdout.split()]
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have other rules")
@@ -46,13 +46,13 @@ def test_batches_after_the_first_need_no_fresh_pages() -> None:
     Three runs gave the same counts: 4596, 0, 0 and 0 where memory is kept, 4576 to 4615 a batch where it is not. The bounds, a twentieth and
     a half of a batch, leave pages to other C libraries and interpreters.
     """
-    first, *later = pages("kept")
+    first, *later = count_fresh_pages("kept")
     assert first > PAGES // 2
     assert max(later) <= PAGES // 20
-    first, *later = pages("as it is")
+    first, *later = count_fresh_pages("as it is")
     assert min(first, *later) > PAGES // 2
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have other rules")
 def test_thresholds_of_the_environment_stay() -> None:
-    assert min(pages("kept", MALLOC_MMAP_THRESHOLD_="131072")) > PAGES // 2
+    assert min(count_fresh_pages("kept", MALLOC_MMAP_THRESHOLD_="131072")) > PAGES // 2

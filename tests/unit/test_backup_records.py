@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from asterism_proto.backups import PartRecord, Record
+from asterism_proto.backups import PartManifest, BackupManifest
 from asterism_proto.errors import AsterismError, Corrupt
-from asterism_proto.places import File, Place
+from asterism_proto.places import StoredFile, RemoteFolder
 
-NAMES = [
+INVALID_NAMES = [
     "",
     "/etc/passwd",
     "..",
@@ -30,7 +30,7 @@ NAMES = [
     "parts/a\nb",
     "parts/" + "a" * 600,
 ]
-FILE = File(path="parts/p00001/image/x", bytes=4, sha256="ab")
+FILE = StoredFile(path="parts/p00001/image/x", bytes=4, sha256="ab")
 
 
 def record(**changes: Any) -> bytes:
@@ -44,14 +44,14 @@ def part(**changes: Any) -> bytes:
     return json.dumps({"part": 1, "cut": 7, "image": "i", "files": files, **changes}).encode()
 
 
-@pytest.mark.parametrize(("read", "content"), [(Record.of, record), (PartRecord.of, part)])
+@pytest.mark.parametrize(("read", "content"), [(BackupManifest.from_bytes, record), (PartManifest.from_bytes, part)])
 def test_a_foreign_record_is_bounded(read: Callable[[bytes], Any], content: Callable[..., bytes]) -> None:
     assert read(content()).files == (FILE,)
     entry = {"path": FILE.path, "bytes": 4, "sha256": "ab"}
     numbers: list[Any] = [-1, 1 << 63, 1 << 5000, 1.5, "1", True, None, [], float("inf")]
     changes: list[dict[str, Any]] = [{"cut": number} for number in numbers]
     changes += [{"files": [{**entry, "bytes": number}]} for number in [*numbers, 1 << 51]]
-    changes += [{"files": [{**entry, "path": name}]} for name in [*NAMES, 1, None]]
+    changes += [{"files": [{**entry, "path": name}]} for name in [*INVALID_NAMES, 1, None]]
     changes += [{"files": [{**entry, "sha256": text}]} for text in (1, None, "a" * 2000)]
     changes += [{"files": files} for files in (None, {}, "x", [1], [None], [entry, entry], [{}])]
     changes += [{name: number} for number in (-1, 1 << 20, "1") for name in ("part", "parts")]
@@ -65,13 +65,13 @@ def test_a_foreign_record_is_bounded(read: Callable[[bytes], Any], content: Call
             read(raw)
 
 
-def test_a_part_names_files_of_its_own_folder_alone() -> None:
+def test_part_lists_only_files_of_its_own_folder() -> None:
     for path in ("catalog.pb", "parts/p00002/image/x", "parts/p000011/x"):
         with pytest.raises(Corrupt, match=r"not in parts/p00001"):
-            PartRecord.of(part(files=[{"path": path, "bytes": 4, "sha256": "ab"}]))
+            PartManifest.from_bytes(part(files=[{"path": path, "bytes": 4, "sha256": "ab"}]))
 
 
-def test_a_confined_place_opens_no_file_outside_of_its_folder(tmp_path: Path) -> None:
+def test_confined_remote_folder_opens_no_outside_file(tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     for folder in (root / "parts", outside):
         folder.mkdir(parents=True)
@@ -82,33 +82,33 @@ def test_a_confined_place_opens_no_file_outside_of_its_folder(tmp_path: Path) ->
     (root / "parts/dangling").symlink_to(outside / "new")
     (root / "parts/new.making").symlink_to(outside / "secret")
     os.mkfifo(root / "parts/pipe")
-    place = Place(f"file://{root}", confined=True)
-    assert place.read("parts/real") == b"four"
-    for name in (*NAMES, "linked/secret", "parts/link", "parts/pipe", "parts"):
-        for operation in (place.read, place.size, lambda name: list(place.pieces(File(path=name, bytes=4, sha256="ab")))):
+    remote_folder = RemoteFolder(f"file://{root}", confined=True)
+    assert remote_folder.read("parts/real") == b"four"
+    for name in (*INVALID_NAMES, "linked/secret", "parts/link", "parts/pipe", "parts"):
+        for operation in (remote_folder.read, remote_folder.size, lambda name: list(remote_folder.read_pieces(StoredFile(path=name, bytes=4, sha256="ab")))):
             with pytest.raises(Corrupt):
                 operation(name)
-    for name in (*NAMES, "linked/new", "parts/dangling", "parts/link"):
+    for name in (*INVALID_NAMES, "linked/new", "parts/dangling", "parts/link"):
         with pytest.raises(Corrupt):
-            place.put(name, b"evil")
+            remote_folder.put(name, b"evil")
     with pytest.raises(AsterismError):
-        place.put("parts/new", b"evil")
+        remote_folder.put("parts/new", b"evil")
     assert sorted(path.name for path in outside.iterdir()) == ["secret"]
     assert (outside / "secret").read_bytes() == b"four"
-    for name in (*NAMES, "linked/secret", "parts/link"):
+    for name in (*INVALID_NAMES, "linked/secret", "parts/link"):
         with pytest.raises(Corrupt):
-            place.remove(name)
+            remote_folder.remove(name)
     assert (outside / "secret").exists()
 
 
-def test_a_file_is_read_no_further_than_its_record_says(tmp_path: Path) -> None:
+def test_file_is_read_no_further_than_its_recorded_size(tmp_path: Path) -> None:
     (tmp_path / "long").write_bytes(bytes(5 << 20))
-    place = Place(f"file://{tmp_path}", confined=True)
-    pieces = place.pieces(File(path="long", bytes=10, sha256="ab"))
+    remote_folder = RemoteFolder(f"file://{tmp_path}", confined=True)
+    pieces = remote_folder.read_pieces(StoredFile(path="long", bytes=10, sha256="ab"))
     assert len(next(pieces)) == 1 << 20
     with pytest.raises(Corrupt, match="are not the 10"):
         next(pieces)
     with pytest.raises(Corrupt, match="expected at most 100"):
-        place.read("long", limit=100)
+        remote_folder.read("long", limit=100)
     with pytest.raises(Corrupt, match="by its record"):
-        place.whole(File(path="long", bytes=1 << 40, sha256="ab"))
+        remote_folder.read_file(StoredFile(path="long", bytes=1 << 40, sha256="ab"))

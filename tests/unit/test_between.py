@@ -25,7 +25,7 @@ WEIGHTS = GENERATOR.random(900).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
-def version() -> draw.Version:
+def version() -> draw.LocalVersion:
     """Two edge types, one of them weighted, with many parallel edges."""
     types = (EdgeType(src_type="a", relation="x", dst_type="a", weighted=True), EdgeType(src_type="a", relation="y", dst_type="b"))
     schema = Schema(node_types=(NodeType(name="a"), NodeType(name="b")), edge_types=types, parts=1, direction="both")
@@ -35,30 +35,30 @@ def version() -> draw.Version:
 
 def expected(ids: list[int], cols: list[int], kinds: list[int], direction: int) -> list[tuple[int, int, int, int, float]]:
     """(row, edge type, edge id, col, weight), by (row, edge type as asked for, neighbor, edge id, col)."""
-    found = []
+    entries = []
     for row, node in enumerate(ids):
         for order, name in ((0, "a:y:b"), (1, "a:x:a")):
             src, dst = ENDS[name]
-            near, far = (src, dst) if direction == 1 else (dst, src)
+            local_ends, remote_ends = (src, dst) if direction == 1 else (dst, src)
             kind = 1 if name == "a:y:b" and direction == 1 else 0
             if direction == 2 and name == "a:y:b":
                 continue  # these end at nodes of the other type
-            for eid in np.flatnonzero(near == node).tolist():
+            for eid in np.flatnonzero(local_ends == node).tolist():
                 for col, other in enumerate(cols):
-                    if other == far[eid] and kinds[col] == kind:
+                    if other == remote_ends[eid] and kinds[col] == kind:
                         weight = float(WEIGHTS[eid]) if name == "a:x:a" else 1.0
-                        found.append((row, order, int(far[eid]), eid, col, 1 - order, weight))
-    return [(row, etype, eid, col, weight) for row, _, _, eid, col, etype, weight in sorted(found)]
+                        entries.append((row, order, int(remote_ends[eid]), eid, col, 1 - order, weight))
+    return [(row, etype, eid, col, weight) for row, _, _, eid, col, etype, weight in sorted(entries)]
 
 
 @pytest.mark.parametrize("direction", [1, 2])
 @pytest.mark.parametrize("width", [0, 1, 3, 25, 400])
-def test_edges_are_those_of_a_loop_over_all_whichever_side_is_longer(version: draw.Version, width: int, direction: int) -> None:
+def test_edges_equal_those_of_a_loop_for_any_width(version: draw.LocalVersion, width: int, direction: int) -> None:
     ids = [3, 0, 39, 3, -1, 1000, *range(5, 12)]
     generator = np.random.default_rng(width)
     cols = np.concatenate([generator.integers(0, SIZE, width), [-1, 2000] * (width > 1)]).astype(np.int64)
     kinds = generator.integers(0, 2, cols.size).astype(np.int32)
-    found = draw.edges_between(
+    induced_edges = draw.find_induced_edges(
         version,
         edge_types=[1, 0],
         node_type=0,
@@ -69,38 +69,38 @@ def test_edges_are_those_of_a_loop_over_all_whichever_side_is_longer(version: dr
         want_weights=True,
         want_edge_ids=True,
     )
-    assert found.eids is not None
-    assert found.weights is not None
-    rows = np.repeat(np.arange(len(ids)), found.counts)
-    entries = zip(rows.tolist(), found.types.tolist(), found.eids.tolist(), found.cols.tolist(), found.weights.tolist(), strict=True)
+    assert induced_edges.eids is not None
+    assert induced_edges.weights is not None
+    rows = np.repeat(np.arange(len(ids)), induced_edges.counts)
+    entries = zip(rows.tolist(), induced_edges.types.tolist(), induced_edges.eids.tolist(), induced_edges.cols.tolist(), induced_edges.weights.tolist(), strict=True)
     assert list(entries) == expected(ids, cols.tolist(), kinds.tolist(), direction)
 
 
-def test_edges_of_groups_join_nodes_of_one_group(version: draw.Version) -> None:
+def test_edges_of_groups_join_nodes_of_one_group(version: draw.LocalVersion) -> None:
     generator = np.random.default_rng(9)
     ids, cols = generator.integers(0, SIZE, 60), generator.integers(0, SIZE, 150)
     groups, col_groups = generator.integers(0, 4, 60).astype(np.int32) * 1000, generator.integers(0, 5, 150).astype(np.int32) * 1000
-    asked = {"edge_types": [1, 0], "node_type": 0, "direction": 1, "want_weights": True, "want_edge_ids": True}
+    options = {"edge_types": [1, 0], "node_type": 0, "direction": 1, "want_weights": True, "want_edge_ids": True}
     kinds = generator.integers(0, 2, 150).astype(np.int32)
-    found = draw.edges_between(version, ids=ids, cols=cols, col_types=kinds, groups=groups, col_groups=col_groups, **asked)  # type: ignore[arg-type]
-    whole = draw.edges_between(version, ids=ids, cols=cols, col_types=kinds, **asked)  # type: ignore[arg-type]
-    rows = np.repeat(np.arange(60), whole.counts)
-    kept = groups[rows] == col_groups[whole.cols]
-    assert 0 < kept.sum() < kept.size
-    assert np.array_equal(np.repeat(np.arange(60), found.counts), rows[kept])
+    grouped = draw.find_induced_edges(version, ids=ids, cols=cols, col_types=kinds, groups=groups, col_groups=col_groups, **options)  # type: ignore[arg-type]
+    ungrouped = draw.find_induced_edges(version, ids=ids, cols=cols, col_types=kinds, **options)  # type: ignore[arg-type]
+    rows = np.repeat(np.arange(60), ungrouped.counts)
+    same_group = groups[rows] == col_groups[ungrouped.cols]
+    assert 0 < same_group.sum() < same_group.size
+    assert np.array_equal(np.repeat(np.arange(60), grouped.counts), rows[same_group])
     for name in ("cols", "types", "weights", "eids"):
-        assert np.array_equal(getattr(found, name), getattr(whole, name)[kept]), name
+        assert np.array_equal(getattr(grouped, name), getattr(ungrouped, name)[same_group]), name
     with pytest.raises(InvalidRequest, match="groups and col_groups: one of the two is missing"):
-        draw.edges_between(version, ids=ids, cols=cols, col_types=kinds, groups=groups, **asked)  # type: ignore[arg-type]
+        draw.find_induced_edges(version, ids=ids, cols=cols, col_types=kinds, groups=groups, **options)  # type: ignore[arg-type]
     with pytest.raises(InvalidRequest, match="col_groups"):
-        draw.edges_between(version, ids=ids, cols=cols, col_types=kinds, groups=groups, col_groups=groups, **asked)  # type: ignore[arg-type]
+        draw.find_induced_edges(version, ids=ids, cols=cols, col_types=kinds, groups=groups, col_groups=groups, **options)  # type: ignore[arg-type]
 
 
-def test_types_of_another_length_are_refused(version: draw.Version) -> None:
-    asked = {"edge_types": [0], "node_type": 0, "ids": np.arange(3), "direction": 1, "want_weights": False, "want_edge_ids": False}
+def test_types_of_another_length_are_refused(version: draw.LocalVersion) -> None:
+    options = {"edge_types": [0], "node_type": 0, "ids": np.arange(3), "direction": 1, "want_weights": False, "want_edge_ids": False}
     with pytest.raises(InvalidRequest, match="col_types"):
-        draw.edges_between(version, cols=np.arange(3), col_types=np.zeros(2, np.int32), **asked)  # type: ignore[arg-type]
-    assert draw.edges_between(version, cols=np.arange(3), **asked).weights is None  # type: ignore[arg-type]
+        draw.find_induced_edges(version, cols=np.arange(3), col_types=np.zeros(2, np.int32), **options)  # type: ignore[arg-type]
+    assert draw.find_induced_edges(version, cols=np.arange(3), **options).weights is None  # type: ignore[arg-type]
 
 
 def test_unknown_nodes_of_parts_without_any_have_no_edges() -> None:
@@ -108,43 +108,43 @@ def test_unknown_nodes_of_parts_without_any_have_no_edges() -> None:
     types = (EdgeType(src_type="a", relation="x", dst_type="a"),)
     schema = Schema(node_types=(NodeType(name="a"),), edge_types=types, parts=8, direction="both")
     ids = np.array([3, 1 << 40, 77 << 20])
-    made = version_of(schema, {"a": Nodes(ids=ids)}, {"a:x:a": Edges(src=ids, dst=ids[::-1])})
-    none = {"index_ids": np.zeros(0, np.int64), "index_rows": np.zeros(0, np.uint32)}
+    complete = version_of(schema, {"a": Nodes(ids=ids)}, {"a:x:a": Edges(src=ids, dst=ids[::-1])})
+    empty_index = {"index_ids": np.zeros(0, np.int64), "index_rows": np.zeros(0, np.uint32)}
     parts = {
-        part: image if image.nodes[0].ids.size else replace(image, nodes=(replace(image.nodes[0], **none),)) for part, image in made.parts.items()
+        part: image if image.nodes[0].ids.size else replace(image, nodes=(replace(image.nodes[0], **empty_index),)) for part, image in complete.parts.items()
     }
     assert 0 < sum(image.nodes[0].index_ids.size == 0 for image in parts.values()) < 8
-    version = replace(made, parts=parts)
-    asked = np.concatenate([np.arange(2000) * 7919, ids])
-    found = draw.edges_between(version, edge_types=[0], node_type=0, ids=asked, cols=ids, direction=1, want_weights=False, want_edge_ids=False)
+    version = replace(complete, parts=parts)
+    requested_ids = np.concatenate([np.arange(2000) * 7919, ids])
+    induced_edges = draw.find_induced_edges(version, edge_types=[0], node_type=0, ids=requested_ids, cols=ids, direction=1, want_weights=False, want_edge_ids=False)
 
-    assert found.counts.nonzero()[0].tolist() == [2000, 2001, 2002]
-    assert ids[found.cols].tolist() == ids[::-1].tolist()
-    how = draw.Expansion(seed=1, direction=1, replace=False, uniform=True, want_eids=False, want_weights=False)
-    met = draw.expand(version, how, edge_type=0, hop=0, count=2, ids=asked, trees=None)
-    assert met.sizes.nonzero()[0].tolist() == [2000, 2001, 2002]
+    assert induced_edges.counts.nonzero()[0].tolist() == [2000, 2001, 2002]
+    assert ids[induced_edges.cols].tolist() == ids[::-1].tolist()
+    expansion = draw.Expansion(seed=1, direction=1, replace=False, uniform=True, want_eids=False, want_weights=False)
+    neighbors = draw.expand(version, expansion, edge_type=0, hop=0, count=2, ids=requested_ids, trees=None)
+    assert neighbors.sizes.nonzero()[0].tolist() == [2000, 2001, 2002]
 
 
-def test_edges_beyond_one_message_are_refused_and_long_rows_of_few_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_found_edges_count_towards_the_message_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row may need room for all of its edges while it is searched; what counts is what is found. Blocks of rows give the same bytes."""
     schema = Schema(node_types=(NodeType(name="n"),), edge_types=(EdgeType(src_type="n", relation="e", dst_type="n"),), parts=1)
     src, dst = np.repeat(np.arange(3), [4000, 50, 50]), np.concatenate([np.arange(4000), np.arange(100)])
     version = version_of(schema, {"n": Nodes(ids=np.arange(4000))}, {"n:e:n": Edges(src=src, dst=dst)})
 
-    def found(cols: int, **more: Any) -> draw.Between:
-        kinds: dict[str, Any] = {"edge_types": [0], "node_type": 0, "direction": 1, "want_weights": True, "want_edge_ids": True}
-        return draw.edges_between(version, ids=np.arange(3), cols=np.arange(cols), **kinds, **more)
+    def find_edges(cols: int, **options: Any) -> draw.InducedEdges:
+        arguments: dict[str, Any] = {"edge_types": [0], "node_type": 0, "direction": 1, "want_weights": True, "want_edge_ids": True}
+        return draw.find_induced_edges(version, ids=np.arange(3), cols=np.arange(cols), **arguments, **options)
 
-    whole, seen = found(150), list[int]()
-    assert whole.counts.tolist() == [150, 50, 50]
+    unlimited, checkpoint_calls = find_edges(150), list[int]()
+    assert unlimited.counts.tolist() == [150, 50, 50]
     monkeypatch.setattr(version_module, "MESSAGE_BYTES", 16 * 250)
-    for search in (True, False):
-        if not search:
-            monkeypatch.setattr(between.Marked, "fit", lambda *_: None)
+    for use_bitset in (True, False):
+        if not use_bitset:
+            monkeypatch.setattr(between.BitsetJoin, "fit", lambda *_: None)
         monkeypatch.setattr(between, "_BLOCK", 60)
-        again = found(150, checkpoint=lambda: seen.append(1))
+        blockwise = find_edges(150, checkpoint=lambda: checkpoint_calls.append(1))
         for name in ("counts", "cols", "weights", "eids"):
-            assert getattr(again, name).tobytes() == getattr(whole, name).tobytes()
+            assert getattr(blockwise, name).tobytes() == getattr(unlimited, name).tobytes()
         with pytest.raises(InvalidRequest, match="more than 250 rows do not fit"):
-            found(151)
-    assert len(seen) >= 4
+            find_edges(151)
+    assert len(checkpoint_calls) >= 4

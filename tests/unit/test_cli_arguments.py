@@ -13,14 +13,14 @@ import pytest
 from asterism.catalog import Host, SpaceInfo
 from asterism.cli import exits, partitioning
 from asterism.cli.app import run
-from asterism.cli.arguments import hoist
-from asterism.cli.budgeting import counts_of
+from asterism.cli.arguments import hoist_global_options
+from asterism.cli.budgeting import parse_counts
 from asterism.cli.drawing import split_types
-from asterism.cli.exits import ExitCode, code_of
-from asterism.cli.output import plain
+from asterism.cli.exits import ExitCode, exit_code_of
+from asterism.cli.output import to_json_value
 from asterism.cli.sampling import parse_hop
 from asterism.cli.spaces import read_schema
-from asterism.cli.status import missing
+from asterism.cli.status import readiness_problems
 from asterism.export import methods
 from asterism.records import NodeSample
 from asterism_proto import errors
@@ -40,18 +40,18 @@ from asterism_proto.schema import NodeType, Schema
     ],
 )
 def test_a_global_option_counts_wherever_it_stands(typed: list[str], understood: list[str]) -> None:
-    assert hoist(typed) == understood
+    assert hoist_global_options(typed) == understood
 
 
 @pytest.mark.parametrize("cls", errors.ALL)
 def test_every_error_has_an_exit_code_that_is_not_success(cls: type[errors.AsterismError]) -> None:
-    assert code_of(cls("m")) not in (ExitCode.DONE, ExitCode.INTERRUPTED)
+    assert exit_code_of(cls("m")) not in (ExitCode.DONE, ExitCode.INTERRUPTED)
     assert cls in exits._BY_ERROR
 
 
 def test_the_table_of_exit_codes_lists_each_code() -> None:
-    listed = {int(code) for code in re.findall(r"^ *(\d+) {2,}\w", exits.__doc__ or "", re.MULTILINE)}
-    assert listed == {code.value for code in ExitCode}
+    documented = {int(code) for code in re.findall(r"^ *(\d+) {2,}\w", exits.__doc__ or "", re.MULTILINE)}
+    assert documented == {code.value for code in ExitCode}
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_the_table_of_exit_codes_lists_each_code() -> None:
         (["status", "--address", "nonsense:port"], "nonsense:port"),
     ],
 )
-def test_wrong_usage_is_one_line_that_says_what(typed: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_usage_error_is_one_line_that_names_the_cause(typed: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(typed) == ExitCode.USAGE
     out, err = capsys.readouterr()
     assert out == ""
@@ -90,8 +90,8 @@ def test_wrong_usage_is_one_line_that_says_what(typed: list[str], told: str, cap
     assert err.count("\n") == 1
 
 
-def test_nobody_at_the_address_is_exit_code_4_and_says_whom_it_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["status", "--address", "127.0.0.1:1", "--timeout", "1", "--json"]) in (ExitCode.NOT_NOW, ExitCode.TIME_OUT)
+def test_unreachable_address_is_exit_code_4_and_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["status", "--address", "127.0.0.1:1", "--timeout", "1", "--json"]) in (ExitCode.UNAVAILABLE, ExitCode.TIMEOUT)
     out, err = capsys.readouterr()
     assert out == ""
     assert "127.0.0.1:1" in err
@@ -107,7 +107,7 @@ def test_nobody_at_the_address_is_exit_code_4_and_says_whom_it_asked(capsys: pyt
         *(["sample", name] for name in ("layer", "adjacency", "top", "all", "degrees", "graphs")),
     ],
 )
-def test_every_command_explains_itself(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*command, "--help"]) == ExitCode.DONE
     out = capsys.readouterr().out
     assert "Usage: asterism" in out
@@ -120,13 +120,13 @@ class Colour(IntEnum):
 
 def test_records_become_plain_json() -> None:
     sample = NodeSample(nodes=np.array([3, 1]), types=np.array([0, 0], np.int32), seed=9, version=2)
-    assert json.loads(json.dumps(plain(sample))) == {"nodes": [3, 1], "types": [0, 0], "probabilities": None, "seed": 9, "version": 2, "token": ""}
-    assert plain(Colour.RED) == "RED"
-    assert plain({"a": (1, None, Path("x"))}) == {"a": [1, None, "x"]}
+    assert json.loads(json.dumps(to_json_value(sample))) == {"nodes": [3, 1], "types": [0, 0], "probabilities": None, "seed": 9, "version": 2, "token": ""}
+    assert to_json_value(Colour.RED) == "RED"
+    assert to_json_value({"a": (1, None, Path("x"))}) == {"a": [1, None, "x"]}
 
 
-def test_bytes_are_text_in_json_and_what_is_none_is_escaped() -> None:
-    assert plain((b"benzene", b"\xff\x01", "é".encode())) == ["benzene", "\\xff\x01", "é"]
+def test_bytes_are_text_in_json_and_non_utf8_is_escaped() -> None:
+    assert to_json_value((b"benzene", b"\xff\x01", "é".encode())) == ["benzene", "\\xff\x01", "é"]
 
 
 def test_the_methods_of_the_command_are_those_of_exports() -> None:
@@ -146,11 +146,11 @@ def test_a_hop_is_types_and_a_count() -> None:
 
 
 def test_counts_are_of_all_node_types_or_of_each() -> None:
-    assert counts_of(["8,4"]) == [8, 4]
-    assert counts_of(["user=8,4", "item=0,2"]) == {"user": [8, 4], "item": [0, 2]}
-    for wrong in (["user=8", "4"], ["user=8", "user=4"], ["=3"], ["user=x"], ["user=-1"], ["3,"]):
+    assert parse_counts(["8,4"]) == [8, 4]
+    assert parse_counts(["user=8,4", "item=0,2"]) == {"user": [8, 4], "item": [0, 2]}
+    for invalid in (["user=8", "4"], ["user=8", "user=4"], ["=3"], ["user=x"], ["user=-1"], ["3,"]):
         with pytest.raises(errors.InvalidRequest, match="--count"):
-            counts_of(wrong)
+            parse_counts(invalid)
 
 
 @pytest.mark.parametrize(("name", "text"), [("a.json", '{"nodes": {"user": {}}, "parts": 2}'), ("a.yaml", "parts: 2\nnodes:\n  user: {}\n")])
@@ -171,9 +171,9 @@ def test_a_schema_file_is_yaml_or_json(tmp_path: Path, name: str, text: str) -> 
 )
 def test_a_wrong_schema_file_is_refused_by_name(tmp_path: Path, name: str, text: str, told: str) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(errors.InvalidRequest, match=told) as raised:
+    with pytest.raises(errors.InvalidRequest, match=told) as excinfo:
         read_schema(tmp_path / name)
-    assert name in raised.value.message
+    assert name in excinfo.value.message
 
 
 def host(uuid: str, *, online: bool) -> Host:
@@ -183,8 +183,8 @@ def host(uuid: str, *, online: bool) -> Host:
 def test_the_service_is_ready_when_every_part_has_a_host_online() -> None:
     schema = Schema(node_types=(NodeType(name="user"),), parts=2)
     space = SpaceInfo(name="shop", space_id=1, schema=schema, version=0, created_ms=0, hosts=(("a",), ("b",)))
-    assert missing([host("a", online=True), host("b", online=True)], [space]) == []
-    lacks = missing([host("a", online=True), host("b", online=False)], [space])
-    assert "storaged b:9779 is offline" in lacks
-    assert "space shop: 1 of 2 parts have no host online" in lacks
-    assert missing([], [space]) == []  # as of a folder that is opened for reading
+    assert readiness_problems([host("a", online=True), host("b", online=True)], [space]) == []
+    problems = readiness_problems([host("a", online=True), host("b", online=False)], [space])
+    assert "storaged b:9779 is offline" in problems
+    assert "space shop: 1 of 2 parts have no host online" in problems
+    assert readiness_problems([], [space]) == []  # as of a folder that is opened for reading

@@ -35,21 +35,21 @@ OWNER = NodeType(
         (3, r"shape \[\]"),
     ],
 )
-def test_ids_that_are_none_are_refused_with_the_value(values: Any, said: str) -> None:
+def test_invalid_ids_are_refused_with_the_value(values: Any, said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
         arguments.ids("ids", values)
 
 
-def test_ids_may_come_as_any_whole_numbers() -> None:
-    for given in ([3, 4], (3, 4), np.array([3, 4], np.uint8), np.array([3, 4], np.uint64), np.array([3, 4])):
-        assert arguments.ids("ids", given).tolist() == [3, 4]
-        assert arguments.ids("ids", given).dtype == np.int64
+def test_ids_may_be_any_integers() -> None:
+    for values in ([3, 4], (3, 4), np.array([3, 4], np.uint8), np.array([3, 4], np.uint64), np.array([3, 4])):
+        assert arguments.ids("ids", values).tolist() == [3, 4]
+        assert arguments.ids("ids", values).dtype == np.int64
     assert arguments.ids("ids", []).shape == (0,)
-    assert arguments.ids("nodes", [-1], least=-1).tolist() == [-1]
+    assert arguments.ids("nodes", [-1], minimum=-1).tolist() == [-1]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 1e39])
-def test_weights_that_can_not_be_drawn_by_are_refused_with_their_row(value: float) -> None:
+def test_invalid_weights_are_refused_with_their_row(value: float) -> None:
     with pytest.raises(InvalidRequest, match=r"weights\[2\]"):
         arguments.weights([0.0, 1.0, value], 3, OWNER)
 
@@ -84,15 +84,15 @@ def test_columns_become_arrays_of_the_declared_types() -> None:
     assert isinstance(price, np.ndarray)
     assert isinstance(size, np.ndarray)
     assert (price.dtype, size.dtype) == (np.float32, np.int8)
-    (tags_at, tags), (text_at, text) = columns["tags"], columns["text"]
-    assert (tags_at.tolist(), tags.tolist(), tags.dtype) == ([0, 1, 3], [5, 6, 7], np.int64)
-    assert (text_at.tolist(), text.tobytes()) == ([0, 2, 2], "ä".encode())
-    sections = arguments.sections(columns)
-    assert arguments.columns(sections, ["size"])["size"] is size
-    assert arguments.columns(sections, ["tags"])["tags"][1] is tags
+    (tags_indptr, tags), (text_indptr, text) = columns["tags"], columns["text"]
+    assert (tags_indptr.tolist(), tags.tolist(), tags.dtype) == ([0, 1, 3], [5, 6, 7], np.int64)
+    assert (text_indptr.tolist(), text.tobytes()) == ([0, 2, 2], "ä".encode())
+    sections = arguments.feature_sections(columns)
+    assert arguments.decode_columns(sections, ["size"])["size"] is size
+    assert arguments.decode_columns(sections, ["tags"])["tags"][1] is tags
 
 
-def test_a_seed_is_any_whole_number_and_a_fresh_one_where_none_is_given() -> None:
+def test_seed_is_any_integer_and_random_by_default() -> None:
     assert arguments.seed(-1) == (1 << 64) - 1
     assert arguments.seed(np.int64(5)) == 5
     assert len({arguments.seed(None) for _ in range(20)}) == 20
@@ -109,6 +109,6 @@ def test_a_seed_is_any_whole_number_and_a_fresh_one_where_none_is_given() -> Non
         (lambda value: arguments.count("n", value), 2.0),
     ],
 )
-def test_numbers_that_can_not_be_meant_are_refused_with_the_value(check: Callable[[Any], object], value: Any) -> None:
+def test_invalid_numbers_are_refused_with_the_value(check: Callable[[Any], object], value: Any) -> None:
     with pytest.raises(InvalidRequest, match=str(value)):
         check(value)

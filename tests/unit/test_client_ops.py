@@ -19,25 +19,25 @@ WALKS = arrays.arrays(np.int64, st.tuples(st.integers(0, 4), st.integers(0, 6)),
 
 
 @given(st.integers(1, 5), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=12), st.lists(st.integers(0, 4), max_size=6))
-def test_gathered_rows_of_a_sparse_tensor_are_those_of_the_full_one(scale: int, at: list[tuple[int, int]], rows: list[int]) -> None:
-    indices = np.array(sorted(set(at)), np.int64).reshape(-1, 2)[::-1]
+def test_sparse_gather_equals_a_dense_gather(scale: int, coordinates: list[tuple[int, int]], rows: list[int]) -> None:
+    indices = np.array(sorted(set(coordinates)), np.int64).reshape(-1, 2)[::-1]
     values = scale * (1 + np.arange(len(indices)))
     full = np.zeros((5, 4), np.int64)
     full[indices[:, 0], indices[:, 1]] = values
-    found, held, shape = ops.sparse_gather(rows, indices, values, (5, 4))
+    gathered_indices, gathered_values, shape = ops.sparse_gather(rows, indices, values, (5, 4))
     out = np.zeros(shape, np.int64)
-    out[found[:, 0], found[:, 1]] = held
+    out[gathered_indices[:, 0], gathered_indices[:, 1]] = gathered_values
     assert np.array_equal(out, full[np.array(rows, np.int64)])
-    assert (np.diff(found[:, 0]) >= 0).all()
+    assert (np.diff(gathered_indices[:, 0]) >= 0).all()
 
 
 @given(WALKS, st.integers(0, 7), st.integers(0, 7))
-def test_pairs_are_those_within_the_window_and_none_has_no_node(paths: np.ndarray, left: int, right: int) -> None:
+def test_pairs_lie_within_the_window_and_skip_padding(paths: np.ndarray, left: int, right: int) -> None:
     expected = []
     for walk in paths.tolist():
         for centre in range(len(walk)):
-            places = [centre - d for d in range(1, left + 1)] + [centre + d for d in range(1, right + 1)]
-            expected += [[walk[centre], walk[p]] for p in places if 0 <= p < len(walk) and walk[centre] >= 0 and walk[p] >= 0]
+            positions = [centre - d for d in range(1, left + 1)] + [centre + d for d in range(1, right + 1)]
+            expected += [[walk[centre], walk[p]] for p in positions if 0 <= p < len(walk) and walk[centre] >= 0 and walk[p] >= 0]
     assert ops.walk_pairs(paths, left, right).tolist() == expected
 
 
@@ -45,34 +45,34 @@ PAIR = st.tuples(st.integers(0, 3), st.integers(0, 3))
 
 
 @given(WALKS, st.integers(0, 4), st.data())
-def test_pairs_of_types_that_are_not_wanted_are_left_out_and_the_others_stay_in_their_order(
+def test_pairs_of_unwanted_types_are_dropped_in_order(
     paths: np.ndarray, window: int, data: st.DataObject
 ) -> None:
     types = data.draw(arrays.arrays(np.int32, paths.shape, elements=st.integers(-1, 3)))
     excluded = data.draw(st.lists(PAIR, max_size=3))
-    within = data.draw(st.none() | st.lists(st.integers(0, 4), max_size=3))
+    allowed = data.draw(st.none() | st.lists(st.integers(0, 4), max_size=3))
     expected = []
     for walk, kinds in zip(paths.tolist(), types.tolist(), strict=True):
         for centre in range(len(walk)):
-            places = [centre - d for d in range(1, window + 1)] + [centre + d for d in range(1, window + 1)]
-            for p in places:
+            positions = [centre - d for d in range(1, window + 1)] + [centre + d for d in range(1, window + 1)]
+            for p in positions:
                 if not 0 <= p < len(walk) or walk[centre] < 0 or walk[p] < 0 or (kinds[centre], kinds[p]) in excluded:
                     continue
-                if within is None or (kinds[centre] in within and kinds[p] in within):
+                if allowed is None or (kinds[centre] in allowed and kinds[p] in allowed):
                     expected.append([walk[centre], walk[p]])
-    assert ops.walk_pairs(paths, window, window, types=types, excluded=excluded, within=within).tolist() == expected
+    assert ops.walk_pairs(paths, window, window, types=types, excluded=excluded, within=allowed).tolist() == expected
 
 
 @given(WALKS, st.integers(0, 4), st.integers(0, 2**64 - 1))
-def test_shuffled_pairs_are_the_pairs_in_an_order_that_the_seed_gives(paths: np.ndarray, window: int, seed: int) -> None:
-    plain, mixed = ops.walk_pairs(paths, window, window), ops.walk_pairs(paths, window, window, seed=seed)
-    assert sorted(mixed.tolist()) == sorted(plain.tolist())
-    assert mixed.tolist() == ops.walk_pairs(paths, window, window, seed=seed).tolist()
-    places = ops.pair_places(paths, window, window, seed=seed)
-    assert paths.reshape(-1)[places].reshape(-1, 2).tolist() == mixed.tolist()
+def test_shuffled_pairs_are_a_permutation_set_by_the_seed(paths: np.ndarray, window: int, seed: int) -> None:
+    ordered, shuffled = ops.walk_pairs(paths, window, window), ops.walk_pairs(paths, window, window, seed=seed)
+    assert sorted(shuffled.tolist()) == sorted(ordered.tolist())
+    assert shuffled.tolist() == ops.walk_pairs(paths, window, window, seed=seed).tolist()
+    positions = ops.pair_places(paths, window, window, seed=seed)
+    assert paths.reshape(-1)[positions].reshape(-1, 2).tolist() == shuffled.tolist()
 
 
-def test_pairs_of_a_million_nodes_are_made_without_a_loop_over_them() -> None:
+def test_pairs_of_a_million_nodes_are_vectorized() -> None:
     walks = np.arange(1_000_000).reshape(40_000, 25)
     pairs = ops.walk_pairs(walks, 3, 3, seed=1)
     assert len(pairs) == 40_000 * (25 * 6 - 2 * (1 + 2 + 3))
@@ -82,7 +82,7 @@ def test_pairs_of_a_million_nodes_are_made_without_a_loop_over_them() -> None:
     assert abs(np.corrcoef(np.arange(len(pairs)), pairs[:, 0])[0, 1]) < 0.01
 
 
-def test_the_types_of_walks_follow_from_their_edges_and_are_unknown_where_none_says() -> None:
+def test_walk_types_follow_from_edges_or_are_unknown() -> None:
     schema = Schema(
         node_types=(NodeType(name="u"), NodeType(name="i")),
         edge_types=(EdgeType(src_type="u", relation="buys", dst_type="i"), EdgeType(src_type="i", relation="by", dst_type="u")),
@@ -95,36 +95,36 @@ def test_the_types_of_walks_follow_from_their_edges_and_are_unknown_where_none_s
 
 
 @given(st.lists(st.integers(0, 9), max_size=30))
-def test_occurrences_of_a_value_follow_each_other_in_their_order(values: list[int]) -> None:
+def test_occurrences_of_a_value_keep_their_order(values: list[int]) -> None:
     unique, inverse, counts = np.unique(np.array(values, np.int64), return_inverse=True, return_counts=True)
-    where = ops.inflate_idx(inverse)
-    assert sorted(where.tolist()) == list(range(len(values)))
-    assert np.repeat(unique, counts)[where].tolist() == values
+    positions = ops.inflate_idx(inverse)
+    assert sorted(positions.tolist()) == list(range(len(values)))
+    assert np.repeat(unique, counts)[positions].tolist() == values
     for i in range(len(values)):
         for j in range(i):
-            assert values[i] != values[j] or where[j] < where[i]
+            assert values[i] != values[j] or positions[j] < positions[i]
 
 
 @given(st.lists(st.lists(st.integers(0, 99), max_size=3), min_size=1, max_size=6), st.data())
 def test_gathered_rows_of_a_ragged_column_are_its_rows(rows: list[list[int]], data: st.DataObject) -> None:
-    wanted = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8))
+    row_ids = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8))
     column = np.cumsum([0, *map(len, rows)]).astype(np.int64), np.array([value for row in rows for value in row], np.int64)
-    indptr, values = ops.ragged_gather(column, wanted)
-    assert [values[indptr[i] : indptr[i + 1]].tolist() for i in range(len(wanted))] == [rows[i] for i in wanted]
+    indptr, values = ops.ragged_gather(column, row_ids)
+    assert [values[indptr[i] : indptr[i + 1]].tolist() for i in range(len(row_ids))] == [rows[i] for i in row_ids]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(-50, 50, width=32)), max_size=20))
-def test_scatters_are_what_they_are_called_place_by_place(pairs: list[tuple[int, float]]) -> None:
-    where, values = np.array([p for p, _ in pairs], np.int64), np.array([v for _, v in pairs], np.float64)[:, None] * np.array([1.0, -2.0])
-    groups = [values[where == place] for place in range(5)]
-    assert np.allclose(ops.scatter_add(values, where, 5), [g.sum(axis=0) for g in groups])
-    assert np.allclose(ops.scatter_mean(values, where, 5), [g.mean(axis=0) if len(g) else np.zeros(2) for g in groups])
-    assert np.array_equal(ops.scatter_max(values, where, 5), [g.max(axis=0) if len(g) else np.full(2, -1e9) for g in groups])
-    soft = ops.scatter_softmax(values, where, 5)
-    for place, group in enumerate(groups):
+def test_scatters_reduce_each_index_as_named(pairs: list[tuple[int, float]]) -> None:
+    indices, values = np.array([p for p, _ in pairs], np.int64), np.array([v for _, v in pairs], np.float64)[:, None] * np.array([1.0, -2.0])
+    groups = [values[indices == index] for index in range(5)]
+    assert np.allclose(ops.scatter_add(values, indices, 5), [g.sum(axis=0) for g in groups])
+    assert np.allclose(ops.scatter_mean(values, indices, 5), [g.mean(axis=0) if len(g) else np.zeros(2) for g in groups])
+    assert np.array_equal(ops.scatter_max(values, indices, 5), [g.max(axis=0) if len(g) else np.full(2, -1e9) for g in groups])
+    softmax = ops.scatter_softmax(values, indices, 5)
+    for index, group in enumerate(groups):
         if len(group):
-            risen = np.exp(group - group.max(axis=0))
-            assert np.allclose(soft[where == place], risen / risen.sum(axis=0))
+            exponentials = np.exp(group - group.max(axis=0))
+            assert np.allclose(softmax[indices == index], exponentials / exponentials.sum(axis=0))
 
 
 def test_the_largest_of_very_small_values_is_found() -> None:
@@ -146,6 +146,6 @@ def test_the_largest_of_very_small_values_is_found() -> None:
         (lambda: ops.ragged_gather((np.array([0, 1]), np.array([5])), [1]), r"rows\[0\] = 1"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_value(call: Callable[[], object], said: str) -> None:
+def test_invalid_arguments_are_refused_with_their_value(call: Callable[[], object], said: str) -> None:
     with pytest.raises(asterism.InvalidRequest, match=said):
         call()

@@ -25,30 +25,30 @@ from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 
 
-class Listener:
+class RecordingTransport:
     """A transport that notes the version of every read, and answers none; of the catalog's calls, pins."""
 
     piece_bytes = 4 << 20
 
     def __init__(self) -> None:
         self.versions: list[int] = []
-        self.asked: list[str] = []
-        self.manifests: list[int] = []
-        self.renewal: Exception | None = None
+        self.called_methods: list[str] = []
+        self.manifest_versions: list[int] = []
+        self.renewal_error: Exception | None = None
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Any:
-        self.asked.append(method.python_name)
+        self.called_methods.append(method.python_name)
         if isinstance(request, Frame):
             head: Any = request.head
             self.versions.append(head.version)
             raise NotFound("heard")
         if isinstance(request, meta.ManifestRequest):
-            self.manifests.append(request.version)
+            self.manifest_versions.append(request.version)
             return pb.Manifest()
         if method is CATALOG["pin_version"]:
             return meta.Pin(pin_id=5, space="g", version=7, term_s=0.3, owner="me")
-        if method is CATALOG["renew_pin"] and self.renewal is not None:
-            raise self.renewal
+        if method is CATALOG["renew_pin"] and self.renewal_error is not None:
+            raise self.renewal_error
         return meta.Pin(pin_id=5, space="g", version=7, term_s=0.3) if method is CATALOG["renew_pin"] else pb.Empty()
 
     def close(self) -> None:
@@ -56,46 +56,46 @@ class Listener:
 
 
 @pytest.fixture
-def listener() -> Listener:
-    return Listener()
+def transport() -> RecordingTransport:
+    return RecordingTransport()
 
 
 @pytest.fixture
-def client(listener: Listener) -> Client:
-    client = Client(listener)
+def client(transport: RecordingTransport) -> Client:
+    client = Client(transport)
     schema = Schema.from_dict(cases.schema())
-    client.session.learn(SpaceInfo(name="g", space_id=1, schema=schema, version=9, created_ms=0, hosts=()))
+    client.session.store_space(SpaceInfo(name="g", space_id=1, schema=schema, version=9, created_ms=0, hosts=()))
     return client
 
 
-def test_every_call_that_reads_asks_for_the_version_of_its_handle(client: Client, listener: Listener) -> None:
+def test_every_read_requests_the_version_of_its_handle(client: Client, transport: RecordingTransport) -> None:
     graph = client.graph("g").at(7)
     for name, call in cases.calls(graph).items():
-        listener.versions.clear()
+        transport.versions.clear()
         with pytest.raises(NotFound, match="heard"):
             call()
-        assert listener.versions == [7], name
+        assert transport.versions == [7], name
 
 
-def test_every_method_with_a_version_is_among_those_calls(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_cases_cover_every_method_with_a_version(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     called: set[str] = set()
 
-    def noted(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **more: Any) -> Any:
+    def recorder(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
             called.add(name)
-            return method(*args, **more)
+            return method(*args, **kwargs)
 
         return call
 
     methods = inspect.getmembers(Graph, inspect.isfunction)
-    reading = {name: method for name, method in methods if "version" in inspect.signature(method).parameters and not name.startswith("_")}
+    read_methods = {name: method for name, method in methods if "version" in inspect.signature(method).parameters and not name.startswith("_")}
     graph = client.graph("g").at(7)
-    for name, method in reading.items():
-        monkeypatch.setattr(Graph, name, noted(name, method))
+    for name, method in read_methods.items():
+        monkeypatch.setattr(Graph, name, recorder(name, method))
     for call in cases.calls(graph).values():
         with pytest.raises(NotFound):
             call()
-    assert reading.keys() - {"at", "pin", "manifest", "node_ids", "node_names"} == called
+    assert read_methods.keys() - {"at", "pin", "manifest", "node_ids", "node_names"} == called
 
 
 @pytest.mark.parametrize(
@@ -107,57 +107,57 @@ def test_every_method_with_a_version_is_among_those_calls(client: Client, monkey
         lambda graph: graph.sample_negatives(["a"], 2, "n", exclude=[["a"]]),
     ],
 )
-def test_names_are_looked_up_in_the_version_of_the_handle(listener: Listener, call: Callable[[Graph], Any]) -> None:
-    client = Client(listener)
+def test_names_are_looked_up_in_the_version_of_the_handle(transport: RecordingTransport, call: Callable[[Graph], Any]) -> None:
+    client = Client(transport)
     schema = Schema.from_dict({"ids": "string", "nodes": {"n": {}}, "edges": {"n:to:n": {}}})
-    client.session.learn(SpaceInfo(name="g", space_id=1, schema=schema, version=9, created_ms=0, hosts=()))
+    client.session.store_space(SpaceInfo(name="g", space_id=1, schema=schema, version=9, created_ms=0, hosts=()))
     with pytest.raises(NotFound, match="heard"):
         call(client.graph("g").at(7))
-    assert (listener.asked, listener.versions) == (["node_features"], [7])
+    assert (transport.called_methods, transport.versions) == (["node_features"], [7])
 
 
-def test_the_manifest_of_a_handle_is_that_of_its_version(client: Client, listener: Listener) -> None:
+def test_the_manifest_of_a_handle_is_that_of_its_version(client: Client, transport: RecordingTransport) -> None:
     client.graph("g").at(7).manifest()
-    assert listener.manifests == [7]
+    assert transport.manifest_versions == [7]
 
 
-def test_a_handle_at_a_version_takes_no_other(client: Client, listener: Listener) -> None:
+def test_handle_at_a_version_rejects_other_versions(client: Client, transport: RecordingTransport) -> None:
     graph = client.graph("g").at(7)
     with pytest.raises(InvalidRequest, match="version 8: this graph is at version 7; ask the graph that it came from"):
         graph.sample_nodes(1, version=8)
     with pytest.raises(InvalidRequest, match="version 8"):
         graph.at(8)
-    assert listener.asked == []
+    assert transport.called_methods == []
     assert repr(graph).startswith("Graph('g', version=7)\n")
 
 
-def test_a_lost_lease_stops_every_call_before_it_asks(client: Client, listener: Listener) -> None:
-    listener.renewal = NotFound("pin 5 is not there")
-    with client.graph("g").pin() as held:
-        until = time.monotonic() + HANG_S
-        while listener.asked.count("renew_pin") == 0 and time.monotonic() < until:
+def test_lost_lease_stops_every_call_before_sending(client: Client, transport: RecordingTransport) -> None:
+    transport.renewal_error = NotFound("pin 5 is not there")
+    with client.graph("g").pin() as pinned:
+        deadline = time.monotonic() + HANG_S
+        while transport.called_methods.count("renew_pin") == 0 and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(0.05)
-        listener.asked.clear()
-        for name, call in cases.calls(held).items():
+        transport.called_methods.clear()
+        for name, call in cases.calls(pinned).items():
             with pytest.raises(NotFound, match="version 7 of space 'g' is not pinned any more: pin 5 is not there"):
                 call()
-            assert listener.asked == [], name
-    assert listener.asked == ["release_pin"]
+            assert transport.called_methods == [], name
+    assert transport.called_methods == ["release_pin"]
 
 
-def test_renewals_stop_with_the_block_and_with_the_client(client: Client, listener: Listener) -> None:
+def test_renewals_stop_with_the_block_and_with_the_client(client: Client, transport: RecordingTransport) -> None:
     with client.graph("g").pin():
-        wait_until(lambda: listener.asked.count("renew_pin") >= 2, "the lease is renewed")
-    after = listener.asked.count("renew_pin")
+        wait_until(lambda: transport.called_methods.count("renew_pin") >= 2, "the lease is renewed")
+    renewal_count = transport.called_methods.count("renew_pin")
     pinned = client.graph("g").pin()
     pinned.__enter__()
     client.close()
     let_pass(0.35)
-    assert listener.asked.count("renew_pin") == after
+    assert transport.called_methods.count("renew_pin") == renewal_count
 
 
-def test_a_pin_is_good_for_one_block_and_a_term_is_a_length_of_time(client: Client) -> None:
+def test_pin_is_used_once_and_its_term_is_positive(client: Client) -> None:
     pinned = client.graph("g").pin()
     with pinned:
         pass
@@ -168,18 +168,18 @@ def test_a_pin_is_good_for_one_block_and_a_term_is_a_length_of_time(client: Clie
             client.graph("g").pin(term_s=term_s)
 
 
-def test_a_lease_that_is_refused_once_goes_on_when_it_is_granted_again(listener: Listener) -> None:
-    session = Session(listener, 10.0)
-    listener.renewal = Unavailable("nobody there")
+def test_lease_recovers_when_renewal_succeeds_again(transport: RecordingTransport) -> None:
+    session = Session(transport, 10.0)
+    transport.renewal_error = Unavailable("nobody there")
     pin = PinInfo(pin_id=5, space="g", version=7, owner="", term_s=0.3, created_ms=0, expires_ms=0)
     lease = Lease(session, pin, time.monotonic())
     try:
         let_pass(0.4)
         with pytest.raises(Exception, match=r"pin 5, of 0.3 s, was over .* s ago, without renewal \(nobody there\)"):
             lease.check()
-        listener.renewal = None
-        until = time.monotonic() + HANG_S
-        while time.monotonic() < until:
+        transport.renewal_error = None
+        deadline = time.monotonic() + HANG_S
+        while time.monotonic() < deadline:
             with contextlib.suppress(Exception):
                 lease.check()
                 break

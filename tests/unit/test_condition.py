@@ -5,11 +5,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from asterism_proto.condition import COMPARISONS, MAX_DEPTH, Always, Column, Combined, Literal, Term, Tree, combined, parse, terms
+from asterism_proto.condition import COMPARISONS, MAX_DEPTH, Constant, ColumnOperand, Connective, Literal, Term, Predicate, combine, parse, iter_terms
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
-from asterism_proto.meaning import EDGE, NODE, bound
+from asterism_proto.meaning import EDGE, NODE, bind
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
-from graphkit.condition import Lists, Values, satisfied
+from graphkit.condition import RaggedColumn, ColumnValues, evaluate_filter
 
 SCHEMA = Schema(
     node_types=(
@@ -46,10 +46,10 @@ SCHEMA = Schema(
         ("n-clicks > -3", "n-clicks > -3"),
     ],
 )
-def test_a_condition_has_one_canonical_text(text: str, canonical: str) -> None:
-    found = parse(text)
-    assert found.canonical == canonical
-    assert parse(canonical).tree == found.tree
+def test_filter_has_one_canonical_text(text: str, canonical: str) -> None:
+    parsed = parse(text)
+    assert parsed.canonical == canonical
+    assert parse(canonical).predicate == parsed.predicate
     assert parse(canonical).canonical == canonical
 
 
@@ -85,58 +85,58 @@ def test_a_condition_has_one_canonical_text(text: str, canonical: str) -> None:
         ("(" * (MAX_DEPTH + 1) + "a > 1" + ")" * (MAX_DEPTH + 1), "at most 50 brackets"),
     ],
 )
-def test_what_is_no_condition_is_refused_with_its_place_and_what_was_expected(text: str, said: str) -> None:
+def test_invalid_filter_is_refused_with_position_and_hint(text: str, said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
         parse(text)
 
 
-def test_the_deepest_condition_that_is_allowed_is_read() -> None:
+def test_deepest_allowed_filter_is_parsed() -> None:
     deep = "not (a > 1 and " * MAX_DEPTH + "b > 1" + ")" * MAX_DEPTH
-    assert parse(parse(deep).canonical).tree == parse(deep).tree
+    assert parse(parse(deep).canonical).predicate == parse(deep).predicate
     assert parse("not " * 990 + "a > 1").canonical == "a > 1"
 
 
-_WORDS = ["a", "`b c`", "src.x", "1", "-2.5", "'t'", "(", ")", "[", "]", ",", "and", "or", "not", "in", "between", "is", "null", "true", *COMPARISONS]
+_TOKENS = ["a", "`b c`", "src.x", "1", "-2.5", "'t'", "(", ")", "[", "]", ",", "and", "or", "not", "in", "between", "is", "null", "true", *COMPARISONS]
 
 
-@given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(_WORDS), max_size=30).map(" ".join)))
+@given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(_TOKENS), max_size=30).map(" ".join)))
 @example("a" * 10_000)
 @example("\x00")
 @example("\ud800 > 1")
 @example("'\ud800' == a")
-def test_no_text_becomes_anything_but_tests_of_columns(text: str) -> None:
+def test_parsed_text_contains_only_column_tests(text: str) -> None:
     try:
-        found = parse(text)
+        parsed = parse(text)
     except InvalidRequest:
         return
-    for term in terms(found.tree):
-        assert term.word in (*COMPARISONS, "in", "between", "null")
-        assert all(isinstance(each, Column) or isinstance(each.value, bool | int | float | str) for each in term.right)
-    assert parse(found.canonical).tree == found.tree
+    for term in iter_terms(parsed.predicate):
+        assert term.operator in (*COMPARISONS, "in", "between", "null")
+        assert all(isinstance(operand, ColumnOperand) or isinstance(operand.value, bool | int | float | str) for operand in term.right)
+    assert parse(parsed.canonical).predicate == parsed.predicate
 
 
 _LITERALS = st.one_of(st.booleans(), st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False, allow_infinity=False))
-_COLUMNS = st.sampled_from(["i", "f", "d", "u", "b"]).map(lambda name: Column(name=name))
+_COLUMNS = st.sampled_from(["i", "f", "d", "u", "b"]).map(lambda name: ColumnOperand(name=name))
 _TERMS = st.one_of(
     st.builds(
-        lambda word, left, right: Term(word=word, left=left, right=(right,)),
+        lambda word, left, right: Term(operator=word, left=left, right=(right,)),
         st.sampled_from(COMPARISONS),
         _COLUMNS,
         st.one_of(_COLUMNS, _LITERALS.map(lambda v: Literal(value=v))),
     ),
     st.builds(
-        lambda left, values: Term(word="in", left=left, right=tuple(Literal(value=v) for v in values)),
+        lambda left, values: Term(operator="in", left=left, right=tuple(Literal(value=v) for v in values)),
         _COLUMNS,
         st.lists(_LITERALS, min_size=1, max_size=4),
     ),
-    st.builds(lambda left, a, b: Term(word="between", left=left, right=(Literal(value=a), Literal(value=b))), _COLUMNS, _LITERALS, _LITERALS),
-    st.builds(lambda left: Term(word="null", left=left), _COLUMNS),
+    st.builds(lambda left, a, b: Term(operator="between", left=left, right=(Literal(value=a), Literal(value=b))), _COLUMNS, _LITERALS, _LITERALS),
+    st.builds(lambda left: Term(operator="null", left=left), _COLUMNS),
 )
-_TREES: st.SearchStrategy[Tree] = st.recursive(
+_TREES: st.SearchStrategy[Predicate] = st.recursive(
     _TERMS,
     lambda inner: st.one_of(
-        st.lists(inner, min_size=2, max_size=3).flatmap(lambda of: st.sampled_from(["and", "or"]).map(lambda word: combined(word, of))),
-        inner.map(lambda each: combined("not", [each])),
+        st.lists(inner, min_size=2, max_size=3).flatmap(lambda of: st.sampled_from(["and", "or"]).map(lambda word: combine(word, of))),
+        inner.map(lambda each: combine("not", [each])),
     ),
     max_leaves=6,
 )
@@ -149,69 +149,69 @@ VALUES: dict[str, np.ndarray] = {
 }
 
 
-def _numpy(tree: Tree) -> np.ndarray:
+def _evaluate_with_numpy(tree: Predicate) -> np.ndarray:
     """What NumPy says, one row after another."""
-    if isinstance(tree, Combined):
-        found = [_numpy(each) for each in tree.of]
-        return ~found[0] if tree.word == "not" else np.logical_and.reduce(found) if tree.word == "and" else np.logical_or.reduce(found)
+    if isinstance(tree, Connective):
+        results = [_evaluate_with_numpy(operand) for operand in tree.operands]
+        return ~results[0] if tree.operator == "not" else np.logical_and.reduce(results) if tree.operator == "and" else np.logical_or.reduce(results)
     assert isinstance(tree, Term)
     left = VALUES[tree.left.name]
-    right = [each.value if isinstance(each, Literal) else VALUES[each.name] for each in tree.right]
-    match tree.word:
+    right = [operand.value if isinstance(operand, Literal) else VALUES[operand.name] for operand in tree.right]
+    match tree.operator:
         case "null":
             return np.isnan(left.astype(np.float64))
         case "between":
             return np.logical_and(left >= right[0], left <= right[1])
         case "in":
             return np.logical_or.reduce([left == value for value in right])
-        case word:
-            return np.asarray(eval(f"left {word} right", {"left": left, "right": right[0]}))
+        case operator:
+            return np.asarray(eval(f"left {operator} right", {"left": left, "right": right[0]}))
 
 
 @given(_TREES)
-@example(Term(word="==", left=Column(name="f"), right=(Literal(value=0.1),)))
-@example(Term(word=">", left=Column(name="i"), right=(Literal(value=2**53),)))
-@example(Term(word=">", left=Column(name="i"), right=(Literal(value=float(2**53)),)))
-@example(Term(word="<", left=Column(name="u"), right=(Literal(value=300),)))
-def test_any_condition_is_what_numpy_says_and_survives_being_written_down(tree: Tree) -> None:
+@example(Term(operator="==", left=ColumnOperand(name="f"), right=(Literal(value=0.1),)))
+@example(Term(operator=">", left=ColumnOperand(name="i"), right=(Literal(value=2**53),)))
+@example(Term(operator=">", left=ColumnOperand(name="i"), right=(Literal(value=float(2**53)),)))
+@example(Term(operator="<", left=ColumnOperand(name="u"), right=(Literal(value=300),)))
+def test_filters_agree_with_numpy_and_round_trip(tree: Predicate) -> None:
     with np.errstate(all="ignore"):
-        expected = _numpy(tree)
-    found = satisfied(tree, lambda column: VALUES[column.name], 7)
-    assert found.dtype == np.bool_
-    assert found.tolist() == expected.tolist()
-    again = satisfied(parse(str(tree)).tree, lambda column: VALUES[column.name], 7)
-    assert again.tolist() == expected.tolist()
+        expected = _evaluate_with_numpy(tree)
+    mask = evaluate_filter(tree, lambda column: VALUES[column.name], 7)
+    assert mask.dtype == np.bool_
+    assert mask.tolist() == expected.tolist()
+    reparsed_mask = evaluate_filter(parse(str(tree)).predicate, lambda column: VALUES[column.name], 7)
+    assert reparsed_mask.tolist() == expected.tolist()
 
 
 @given(st.lists(st.text("ab'\\é", max_size=3), max_size=8), st.lists(st.text("ab'\\é", max_size=3), min_size=1, max_size=3))
-def test_texts_are_compared_whole_byte_by_byte(rows: list[str], wanted: list[str]) -> None:
+def test_strings_are_compared_in_full_by_bytes(rows: list[str], literals: list[str]) -> None:
     encoded = [row.encode() for row in rows]
-    indptr = np.r_[0, np.cumsum([len(each) for each in encoded])].astype(np.int64)
-    column = Lists(indptr=indptr, values=np.frombuffer(b"".join(encoded), np.uint8))
+    indptr = np.r_[0, np.cumsum([len(value) for value in encoded])].astype(np.int64)
+    column = RaggedColumn(indptr=indptr, values=np.frombuffer(b"".join(encoded), np.uint8))
 
-    def of(text: str) -> list[bool]:
-        def read(_: Column) -> Values:
+    def evaluate(text: str) -> list[bool]:
+        def read(_: ColumnOperand) -> ColumnValues:
             return column
 
-        return satisfied(parse(text).tree, read, len(rows)).tolist()
+        return evaluate_filter(parse(text).predicate, read, len(rows)).tolist()
 
-    listed = ", ".join(str(Literal(value=each)) for each in wanted)
-    assert of(f"t in ({listed})") == [row in wanted for row in rows]
-    assert of(f"t not in ({listed})") == [row not in wanted for row in rows]
-    assert of(f"t == {Literal(value=wanted[0])}") == [row == wanted[0] for row in rows]
-    assert of(f"t != {Literal(value=wanted[0])}") == [row != wanted[0] for row in rows]
-    assert of("t is null") == [not row for row in rows]
+    literal_list = ", ".join(str(Literal(value=value)) for value in literals)
+    assert evaluate(f"t in ({literal_list})") == [row in literals for row in rows]
+    assert evaluate(f"t not in ({literal_list})") == [row not in literals for row in rows]
+    assert evaluate(f"t == {Literal(value=literals[0])}") == [row == literals[0] for row in rows]
+    assert evaluate(f"t != {Literal(value=literals[0])}") == [row != literals[0] for row in rows]
+    assert evaluate("t is null") == [not row for row in rows]
 
 
-def test_tests_of_the_type_are_folded_in_and_decide_what_is_asked_of_it() -> None:
-    condition = parse("price > 3 and type == 'item' or age < 9 and type == 'user'")
-    assert str(bound(condition, SCHEMA, NODE, 0)) == "price > 3"
-    assert str(bound(condition, SCHEMA, NODE, 1)) == "age < 9"
-    assert bound(parse("type in ('user') and prize > 3"), SCHEMA, NODE, 0) == Always(holds=False)
-    assert str(bound(parse("type != 'buys' or src.type == 'user' and paid > 3"), SCHEMA, EDGE, 0)) == "paid > 3"
-    assert bound(parse("price is null and id is null"), SCHEMA, NODE, 0) == Always(holds=False)
+def test_type_tests_are_resolved_while_binding() -> None:
+    row_filter = parse("price > 3 and type == 'item' or age < 9 and type == 'user'")
+    assert str(bind(row_filter, SCHEMA, NODE, 0)) == "price > 3"
+    assert str(bind(row_filter, SCHEMA, NODE, 1)) == "age < 9"
+    assert bind(parse("type in ('user') and prize > 3"), SCHEMA, NODE, 0) == Constant(value=False)
+    assert str(bind(parse("type != 'buys' or src.type == 'user' and paid > 3"), SCHEMA, EDGE, 0)) == "paid > 3"
+    assert bind(parse("price is null and id is null"), SCHEMA, NODE, 0) == Constant(value=False)
     with pytest.raises(NotFound, match="character 1: node type 'item' has no feature 'price'; it has none"):
-        bound(condition, Schema(node_types=(SCHEMA.node_types[1], NodeType(name="item"))), NODE, 1)
+        bind(row_filter, Schema(node_types=(SCHEMA.node_types[1], NodeType(name="item"))), NODE, 1)
 
 
 @pytest.mark.parametrize(
@@ -231,15 +231,15 @@ def test_tests_of_the_type_are_folded_in_and_decide_what_is_asked_of_it() -> Non
         ("`id` > 3", "no feature 'id'"),
     ],
 )
-def test_what_can_not_be_asked_of_a_column_is_refused(text: str, said: str) -> None:
+def test_unsupported_column_tests_are_refused(text: str, said: str) -> None:
     with pytest.raises(AsterismError, match=said):
-        bound(parse(text), SCHEMA, NODE, 0)
+        bind(parse(text), SCHEMA, NODE, 0)
 
 
-def test_columns_of_an_edge_are_compared_where_they_are_kept_together() -> None:
+def test_only_edge_columns_stored_together_are_compared() -> None:
     for text in ("paid > due", "src.age > src.id or id > 3", "src == dst", "weight > id"):
         if "src.age" not in text:
-            bound(parse(text), SCHEMA, EDGE, 0)
+            bind(parse(text), SCHEMA, EDGE, 0)
     for text in ("paid > weight", "paid > dst.price", "src.age > dst.price", "src.age > src.id"):
         with pytest.raises(InvalidRequest, match="kept apart"):
-            bound(parse(text), SCHEMA, EDGE, 0)
+            bind(parse(text), SCHEMA, EDGE, 0)

@@ -15,11 +15,11 @@ from tests.kit.waiting import HANG_S
 
 from asterism.catalog import SpaceInfo
 from asterism.cli.console import history, scanning
-from asterism.cli.console.completing import MOST_OLD_S, Known, Live, names_of, words
-from asterism.cli.console.prompting import is_whole, statements_in
-from asterism.cli.console.running import parameter
-from asterism.cli.console.scanning import KEYWORDS, Splitter, is_blank, pieces, split
-from asterism.cli.console.scripts import statements_of
+from asterism.cli.console.completing import MAX_AGE_S, SchemaNames, SchemaNameCache, collect_names, candidates
+from asterism.cli.console.prompting import is_complete, split_statements
+from asterism.cli.console.running import parse_parameter
+from asterism.cli.console.scanning import KEYWORDS, StatementSplitter, is_blank, tokenize, statement_spans
+from asterism.cli.console.scripts import iter_statements
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Schema
 
@@ -29,10 +29,10 @@ SCHEMA = Schema.from_dict(
         "edges": {"user:buys:item": {"features": {"at": "int64"}}, "user:likes:user": {}, "user:likes:item": {}},
     }
 )
-KNOWN = names_of(SCHEMA, ("shop", "shops", "other"))
+SCHEMA_NAMES = collect_names(SCHEMA, ("shop", "shops", "other"))
 
 
-def test_its_words_are_those_of_the_grammar(root: Path) -> None:
+def test_keywords_are_those_of_the_grammar(root: Path) -> None:
     grammar = (root / "services/graphd/statements/ngql.lark").read_text()
     assert set(re.findall(r'^[A-Z]+: "([A-Z]+)"i$', grammar, re.MULTILINE)) | {"AND", "OR", "NOT"} == KEYWORDS
 
@@ -53,7 +53,7 @@ def test_its_words_are_those_of_the_grammar(root: Path) -> None:
     ],
 )
 def test_statements_of_a_text_with_their_lines(text: str, found: list[tuple[str, int]]) -> None:
-    assert [(one.text, one.line) for one in statements_of(text.splitlines(keepends=True))] == found
+    assert [(statement.text, statement.line) for statement in iter_statements(text.splitlines(keepends=True))] == found
 
 
 @given(
@@ -61,21 +61,21 @@ def test_statements_of_a_text_with_their_lines(text: str, found: list[tuple[str,
         "".join
     )
 )
-def test_every_sign_is_of_one_piece_and_lines_end_the_statements_that_the_whole_text_has(text: str) -> None:
-    found = list(pieces(text))
-    assert "".join(text[piece.start : piece.end] for piece in found) == text
-    assert all(piece.end > piece.start for piece in found)
+def test_tokens_cover_the_text_and_lines_split_alike(text: str) -> None:
+    tokens = list(tokenize(text))
+    assert "".join(text[token.start : token.end] for token in tokens) == text
+    assert all(token.end > token.start for token in tokens)
     if not any(line.lstrip().startswith(":") for line in text.splitlines()):
-        ended, _ = split(text)
-        splitter = Splitter()
-        by_line = [one.text for line in text.splitlines(keepends=True) for one in splitter.feed(line)]
-        assert by_line == [text[start:end] for start, end in ended]
+        spans, _ = statement_spans(text)
+        splitter = StatementSplitter()
+        by_line = [statement.text for line in text.splitlines(keepends=True) for statement in splitter.feed(line)]
+        assert by_line == [text[start:end] for start, end in spans]
 
 
-def test_a_statement_that_never_ends_is_refused_before_it_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_statement_is_refused_before_it_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scanning, "MAX_LENGTH", 100)
     with pytest.raises(InvalidRequest, match="line 1: a statement of more than 100 characters"):
-        list(statements_of("GO\n" for _ in range(1000)))
+        list(iter_statements("GO\n" for _ in range(1000)))
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ def test_a_statement_that_never_ends_is_refused_before_it_is_in_memory(monkeypat
         ("v('", "euler", False),
     ],
 )
-def test_enter_runs_what_is_whole(typed: str, language: str, whole: bool) -> None:
-    assert is_whole(typed, language) is whole
+def test_enter_runs_complete_input(typed: str, language: str, whole: bool) -> None:
+    assert is_complete(typed, language) is whole
 
 
-def test_what_is_typed_is_run_statement_by_statement() -> None:
-    assert statements_in("a; b ;\n c") == ["a", "b", "c"]
-    assert statements_in(" :param x = 'a;b'") == [":param x = 'a;b'"]
+def test_typed_text_is_split_into_statements() -> None:
+    assert split_statements("a; b ;\n c") == ["a", "b", "c"]
+    assert split_statements(" :param x = 'a;b'") == [":param x = 'a;b'"]
     assert is_blank(" # nothing\n")
 
 
@@ -129,45 +129,45 @@ def test_what_is_typed_is_run_statement_by_statement() -> None:
         ("", set(), {"SAMPLE"}),
     ],
 )
-def test_words_that_may_follow(typed: str, among: set[str], not_among: set[str]) -> None:
-    found = list(words(typed, KNOWN, ("ids", "names")))
-    texts = {word.text for word in found}
+def test_completion_candidates(typed: str, among: set[str], not_among: set[str]) -> None:
+    completions = list(candidates(typed, SCHEMA_NAMES, ("ids", "names")))
+    texts = {completion.text for completion in completions}
     assert among <= texts
     assert not not_among & texts
-    for word in found:
-        begun = typed[len(typed) - word.back :]
-        assert word.text.lower().startswith(begun.lower())
+    for completion in completions:
+        prefix = typed[len(typed) - completion.prefix_length :]
+        assert completion.text.lower().startswith(prefix.lower())
 
 
-def test_a_schema_is_asked_for_beside_the_typing_when_it_is_old_and_one_at_a_time() -> None:
-    now, asked, answer = [0.0], [], threading.Event()
+def test_stale_schema_names_are_fetched_once_in_background() -> None:
+    now, fetch_threads, release_reply = [0.0], [], threading.Event()
 
-    class Slow:
+    class SlowClient:
         def spaces(self) -> list[Any]:
-            asked.append(threading.current_thread())
-            answer.wait(HANG_S)
+            fetch_threads.append(threading.current_thread())
+            release_reply.wait(HANG_S)
             return [SpaceInfo(name="shop", space_id=1, schema=SCHEMA, version=1, created_ms=0, hosts=())]
 
-    live = Live(Slow(), lambda: "shop", lambda: now[0])  # type: ignore[arg-type]  # of a client it asks for spaces alone
-    assert live.known() == Known()
-    assert live.known() == Known()
-    assert len(asked) == 1
-    assert asked[0] is not threading.current_thread()
-    answer.set()
-    live.stop()
-    assert live.known() == names_of(SCHEMA, ("shop",))
-    now[0] += MOST_OLD_S
-    live.known()
-    live.stop()
-    assert len(asked) == 1
+    cache = SchemaNameCache(SlowClient(), lambda: "shop", lambda: now[0])  # type: ignore[arg-type]  # of a client it asks for spaces alone
+    assert cache.names() == SchemaNames()
+    assert cache.names() == SchemaNames()
+    assert len(fetch_threads) == 1
+    assert fetch_threads[0] is not threading.current_thread()
+    release_reply.set()
+    cache.stop()
+    assert cache.names() == collect_names(SCHEMA, ("shop",))
+    now[0] += MAX_AGE_S
+    cache.names()
+    cache.stop()
+    assert len(fetch_threads) == 1
     now[0] += 0.1
-    live.known()
-    live.stop()
-    assert len(asked) == 2
-    live.forget()
-    live.known()
-    live.stop()
-    assert len(asked) == 3
+    cache.names()
+    cache.stop()
+    assert len(fetch_threads) == 2
+    cache.invalidate()
+    cache.names()
+    cache.stop()
+    assert len(fetch_threads) == 3
 
 
 @pytest.mark.parametrize(
@@ -181,26 +181,26 @@ def test_a_schema_is_asked_for_beside_the_typing_when_it_is_old_and_one_at_a_tim
         ("\n", False),
     ],
 )
-def test_what_may_be_remembered(typed: str, kept: bool) -> None:
-    assert history.is_kept(typed) is kept
+def test_which_statements_enter_the_history(typed: str, kept: bool) -> None:
+    assert history.may_be_stored(typed) is kept
 
 
-def test_where_it_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_location_of_the_history_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert history.file_of(None) == tmp_path / ".local/state/asterism/history"
-    assert history.file_of(tmp_path / "state") == tmp_path / "state/asterism/history"
-    assert history.file_of(Path("relative")) == tmp_path / ".local/state/asterism/history"
+    assert history.history_path(None) == tmp_path / ".local/state/asterism/history"
+    assert history.history_path(tmp_path / "state") == tmp_path / "state/asterism/history"
+    assert history.history_path(Path("relative")) == tmp_path / ".local/state/asterism/history"
     (tmp_path / "file").write_text("")
-    assert history.prepared(tmp_path / "file/asterism/history") is None
+    assert history.prepare_file(tmp_path / "file/asterism/history") is None
 
 
 def test_parameters_are_json_and_lists_of_numbers_are_arrays() -> None:
-    assert parameter("3") == 3
-    assert parameter('"a"') == "a"
-    assert parameter("true") is True
-    assert parameter('["a", "b"]') == ["a", "b"]
+    assert parse_parameter("3") == 3
+    assert parse_parameter('"a"') == "a"
+    assert parse_parameter("true") is True
+    assert parse_parameter('["a", "b"]') == ["a", "b"]
     for text, dtype in (("[1, 2]", np.int64), ("[1, 2.5]", np.float64), ("[[1, 2], [3, 4]]", np.int64), ("[]", np.int64)):
-        assert parameter(text).dtype == dtype
+        assert parse_parameter(text).dtype == dtype
     for text in ("three", "{}", '[1, "a"]', "[[1], [2, 3]]", "[null]", "[1e", "[99999999999999999999]"):
         with pytest.raises(InvalidRequest, match=re.escape(text)):
-            parameter(text)
+            parse_parameter(text)

@@ -19,7 +19,7 @@ from asterism_proto.methods import CATALOG, GRAPH
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as graph
 from asterism_proto.v1 import metad_pb2 as meta
-from daemonkit.calls import Call, Handler, LocalTransport
+from daemonkit.calls import CallContext, Handler, LocalTransport
 from daemonkit.channels import RemoteTransport
 from daemonkit.metrics import Metrics
 from daemonkit.server import GrpcServer
@@ -31,7 +31,7 @@ Serve = Callable[..., RemoteTransport]
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     """Starts a server that answers every method of Catalog and Graph with one handler; gives a transport to it."""
-    held: list[Any] = []
+    running: list[Any] = []
 
     def start(handler: Handler, **options: Any) -> RemoteTransport:
         services = {
@@ -41,47 +41,47 @@ def serve() -> Iterator[Serve]:
         server = GrpcServer(address="127.0.0.1:0", services=services, **options)
         transport = RemoteTransport(f"127.0.0.1:{server.start()}")
         server.set_serving(True)
-        held.append((server, transport))
+        running.append((server, transport))
         return transport
 
     yield start
-    for server, transport in held:
+    for server, transport in running:
         transport.close()
         server.stop(0)
 
 
-def test_a_frame_comes_back_as_the_handler_gave_it_remotely_and_locally(serve: Serve) -> None:
+def test_frame_round_trips_remotely_and_locally(serve: Serve) -> None:
     reply = Frame(graph.SampleNodesReply(version=7), {"ids": np.arange(-1, 5000), "types": np.zeros(3, np.int32)})
     handler: Handler = lambda request, call: reply  # noqa: E731 - a handler is a function of two
     method = GRAPH["sample_nodes"]
     request = Frame(graph.SampleNodesRequest(space="s"))
     for transport in (serve(handler), LocalTransport({method.path: handler})):
-        found = cast(Frame, transport.call(method, request, 5))
-        assert found.head == reply.head
-        assert {name: array.tolist() for name, array in found.arrays.items()} == {name: array.tolist() for name, array in reply.arrays.items()}
+        result = cast(Frame, transport.call(method, request, 5))
+        assert result.head == reply.head
+        assert {name: array.tolist() for name, array in result.arrays.items()} == {name: array.tolist() for name, array in reply.arrays.items()}
         assert cast(Frame, transport.start(method, request, 5).result()).head == reply.head
 
 
 @pytest.mark.parametrize("kind", errors.ALL)
-def test_every_error_arrives_as_itself_with_its_message(serve: Serve, kind: type[errors.AsterismError]) -> None:
-    def handler(request: object, call: Call) -> pb.Empty:
+def test_every_error_keeps_its_type_and_message(serve: Serve, kind: type[errors.AsterismError]) -> None:
+    def handler(request: object, call: CallContext) -> pb.Empty:
         raise kind(f"the value 7 of {kind.__name__} is wrong")
 
-    with pytest.raises(kind) as caught:
+    with pytest.raises(kind) as excinfo:
         serve(handler).call(CATALOG["list_spaces"], pb.Empty(), 5)
-    assert type(caught.value) is kind
-    assert caught.value.message == f"the value 7 of {kind.__name__} is wrong"
+    assert type(excinfo.value) is kind
+    assert excinfo.value.message == f"the value 7 of {kind.__name__} is wrong"
 
 
-def test_a_crash_is_internal_with_an_id_and_without_its_story(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
-    def handler(request: object, call: Call) -> pb.Empty:
+def test_crash_is_internal_with_an_id_and_without_details(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    def handler(request: object, call: CallContext) -> pb.Empty:
         raise KeyError("a secret")
 
-    with pytest.raises(errors.Internal) as caught:
+    with pytest.raises(errors.Internal) as excinfo:
         serve(handler).call(CATALOG["list_spaces"], pb.Empty(), 5)
-    assert "secret" not in caught.value.message
+    assert "secret" not in excinfo.value.message
     (record,) = [record for record in caplog.records if record.getMessage() == "call_crashed"]
-    assert vars(record)["error_id"] in caught.value.message
+    assert vars(record)["error_id"] in excinfo.value.message
 
 
 def test_a_request_beyond_memory_is_busy_and_the_server_goes_on(serve: Serve) -> None:
@@ -92,21 +92,21 @@ def test_a_request_beyond_memory_is_busy_and_the_server_goes_on(serve: Serve) ->
         assert cast(pb.Job, transport.call(CATALOG["get_job"], meta.JobRequest(), HANG_S)).job_id == 1
 
 
-def test_the_callers_time_reaches_the_handler(serve: Serve) -> None:
-    seen: list[float] = []
+def test_caller_deadline_reaches_the_handler(serve: Serve) -> None:
+    remaining_s: list[float] = []
 
-    def handler(request: object, call: Call) -> pb.Empty:
-        seen.append(call.remaining())
+    def handler(request: object, call: CallContext) -> pb.Empty:
+        remaining_s.append(call.remaining())
         return pb.Empty()
 
     serve(handler).call(CATALOG["drop_space"], meta.DropSpaceRequest(), HANG_S)
-    assert HANG_S / 2 < seen[0] < HANG_S + 1
+    assert HANG_S / 2 < remaining_s[0] < HANG_S + 1
 
 
 def test_a_call_that_takes_too_long_ends_with_deadline(serve: Serve) -> None:
     released = threading.Event()
 
-    def handler(request: object, call: Call) -> pb.Empty:
+    def handler(request: object, call: CallContext) -> pb.Empty:
         released.wait(HANG_S)
         return pb.Empty()
 
@@ -115,46 +115,46 @@ def test_a_call_that_takes_too_long_ends_with_deadline(serve: Serve) -> None:
     released.set()
 
 
-def test_one_call_more_than_may_wait_is_busy(serve: Serve) -> None:
+def test_call_beyond_the_queue_limit_is_busy(serve: Serve) -> None:
     released, entered = threading.Event(), threading.Semaphore(0)
 
-    def handler(request: object, call: Call) -> pb.Empty:
+    def handler(request: object, call: CallContext) -> pb.Empty:
         entered.release()
         released.wait(HANG_S)
         return pb.Empty()
 
     transport = serve(handler, workers=4, queue=-2)
-    ask = lambda: transport.call(CATALOG["drop_space"], meta.DropSpaceRequest(), 10)  # noqa: E731 - said thrice
+    send = lambda: transport.call(CATALOG["drop_space"], meta.DropSpaceRequest(), 10)  # noqa: E731 - said thrice
     with ThreadPoolExecutor(2) as pool:
-        waiting = [pool.submit(ask) for _ in range(2)]
+        pending_calls = [pool.submit(send) for _ in range(2)]
         assert all(entered.acquire(timeout=HANG_S) for _ in range(2))
         with pytest.raises(errors.Busy, match="again in 100 ms"):
-            ask()
+            send()
         released.set()
-        assert [call.result() for call in waiting] == [pb.Empty()] * 2
-    assert ask() == pb.Empty()
+        assert [call.result() for call in pending_calls] == [pb.Empty()] * 2
+    assert send() == pb.Empty()
 
 
-def test_nobody_at_the_address_is_unavailable_and_names_it() -> None:
+def test_unreachable_address_is_unavailable_and_named() -> None:
     transport = RemoteTransport("127.0.0.1:1")
     with pytest.raises(errors.Unavailable, match=r"127\.0\.0\.1:1"):
         transport.call(CATALOG["list_spaces"], pb.Empty(), 2)
     transport.close()
 
 
-def test_health_says_what_the_daemon_says(serve: Serve) -> None:
+def test_health_reports_the_daemon_status(serve: Serve) -> None:
     transport = serve(lambda request, call: pb.Empty())
     with grpc.insecure_channel(transport.address) as channel:
-        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=GRAPH_SERVICE), timeout=HANG_S)
-    assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        response = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=GRAPH_SERVICE), timeout=HANG_S)
+    assert response.status == health_pb2.HealthCheckResponse.SERVING
 
 
 def test_calls_are_counted_by_method_and_code(serve: Serve) -> None:
     metrics = Metrics("testd")
 
-    def handler(request: object, call: Call) -> pb.Empty:
+    def handler(request: object, call: CallContext) -> pb.Empty:
         raise errors.NotFound("no such space")
 
     with pytest.raises(errors.NotFound):
         serve(handler, metrics=metrics).call(CATALOG["drop_space"], meta.DropSpaceRequest(), 5)
-    assert b'asterism_calls_total{code="NOT_FOUND",daemon="testd",method="DropSpace"} 1.0' in metrics.text()
+    assert b'asterism_calls_total{code="NOT_FOUND",daemon="testd",method="DropSpace"} 1.0' in metrics.render()

@@ -6,7 +6,7 @@ from asterism_proto.errors import InvalidRequest
 from daemonkit.settings import DaemonSettings, split_address
 
 
-def test_flags_go_before_defaults() -> None:
+def test_flags_override_defaults() -> None:
     settings = DaemonSettings.read(["--listen", "0.0.0.0:3", "--log-json", "--heartbeat-interval-s", "0.5"])
     assert (settings.listen, settings.log_json, settings.heartbeat_interval_s) == ("0.0.0.0:3", True, 0.5)
 
@@ -23,7 +23,7 @@ def test_an_address_is_a_host_and_a_port(address: str) -> None:
         split_address(address)
 
 
-def test_a_daemon_that_listens_everywhere_is_reached_at_what_it_advertises_or_here() -> None:
-    assert DaemonSettings(listen="0.0.0.0:0").reachable_at(7) == "127.0.0.1:7"
-    assert DaemonSettings(listen="10.0.0.1:0").reachable_at(7) == "10.0.0.1:7"
-    assert DaemonSettings(listen="0.0.0.0:0", advertise="me:9").reachable_at(7) == "me:9"
+def test_reachable_address_is_the_advertised_or_a_local_one() -> None:
+    assert DaemonSettings(listen="0.0.0.0:0").advertised_address(7) == "127.0.0.1:7"
+    assert DaemonSettings(listen="10.0.0.1:0").advertised_address(7) == "10.0.0.1:7"
+    assert DaemonSettings(listen="0.0.0.0:0", advertise="me:9").advertised_address(7) == "me:9"

@@ -8,7 +8,7 @@ import sys
 import pytest
 from tests.kit.waiting import HANG_S
 
-from daemonkit.threads import LOST
+from daemonkit.threads import EXIT_STATUS
 
 SCRIPT = """
 import sys, threading
@@ -26,14 +26,14 @@ thread.join()
 @pytest.mark.parametrize(
     ("error", "name", "status"),
     [
-        ("MemoryError('no room')", "poll", LOST),
-        ("RuntimeError('no thread')", "Thread-1 (_serve)", LOST),
+        ("MemoryError('no room')", "poll", EXIT_STATUS),
+        ("RuntimeError('no thread')", "Thread-1 (_serve)", EXIT_STATUS),
         ("RuntimeError('a fault')", "poll", 0),
     ],
 )
 def test_a_lost_thread_ends_its_process(error: str, name: str, status: int) -> None:
     script = SCRIPT.format(error=error, name=name)
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=HANG_S, check=False)
-    assert ended.returncode == status, ended.stderr
-    assert error.partition("(")[0] in ended.stderr
-    assert ("thread_lost" in ended.stderr) == (status == LOST)
+    completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert completed.returncode == status, completed.stderr
+    assert error.partition("(")[0] in completed.stderr
+    assert ("thread_lost" in completed.stderr) == (status == EXIT_STATUS)

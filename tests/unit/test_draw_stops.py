@@ -16,14 +16,14 @@ from asterism_proto.errors import Deadline
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from storaged import draw
 from storaged.draw import stops
-from storaged.draw.blocks import never
+from storaged.draw.blocks import no_checkpoint
 
 HUB, MANY = 200_000, 100_000
 NODES = 60
 
 
 @pytest.fixture(scope="module")
-def version() -> draw.Version:
+def version() -> draw.LocalVersion:
     """A hub, few of whose edges weigh almost all, so that draws without replacement end in a race."""
     weighted: dict[str, Any] = {"weighted": True, "features": (Feature(name="t", dtype="int64"),), "time": "t"}
     kinds = (EdgeType(src_type="n", relation="a", dst_type="n", **weighted), EdgeType(src_type="n", relation="b", dst_type="n"))
@@ -36,93 +36,93 @@ def version() -> draw.Version:
     return version_of(schema, {"n": Nodes(ids=np.arange(HUB))}, edges)
 
 
-def near(nodes: int = NODES, **changes: Any) -> dict[str, Any]:
+def hub_arguments(nodes: int = NODES, **changes: Any) -> dict[str, Any]:
     """Arguments of draws of neighbors of the hub."""
     ids = np.zeros(nodes, np.int64)
-    given: dict[str, Any] = {"edge_types": [0], "node_type": 0, "ids": ids, "positions": np.arange(nodes), "count": 50, "replace": False}
-    given |= {"uniform": False, "direction": 1, "seed": 3, "hop": 0, "want_weights": True, "want_edge_ids": True}
-    return given | changes
+    arguments: dict[str, Any] = {"edge_types": [0], "node_type": 0, "ids": ids, "positions": np.arange(nodes), "count": 50, "replace": False}
+    arguments |= {"uniform": False, "direction": 1, "seed": 3, "hop": 0, "want_weights": True, "want_edge_ids": True}
+    return arguments | changes
 
 
-def until(nodes: int = NODES) -> draw.Until:
-    return draw.Until(times=np.full(nodes, 60), strict=False, last=False, want_times=True)
+def temporal_filter(nodes: int = NODES) -> draw.TemporalFilter:
+    return draw.TemporalFilter(times=np.full(nodes, 60), strict=False, last=False, want_times=True)
 
 
-HOW: dict[str, Any] = {"seed": 5, "direction": 1, "uniform": False, "want_eids": True, "want_weights": True}
-NONE: dict[str, Any] = {"taken_ids": np.zeros(0, np.int64), "taken_types": np.zeros(0, np.int32)}
+EXPANSION_OPTIONS: dict[str, Any] = {"seed": 5, "direction": 1, "uniform": False, "want_eids": True, "want_weights": True}
+NO_EXCLUSIONS: dict[str, Any] = {"taken_ids": np.zeros(0, np.int64), "taken_types": np.zeros(0, np.int32)}
 Run = Callable[..., Any]
 CALLS: dict[str, Run] = {
-    "distinct": lambda v, **k: draw.neighbors(v, **near(), **k),
-    "many distinct": lambda v, **k: draw.neighbors(v, **near(1, count=MANY), **k),
-    "distinct of a union": lambda v, **k: draw.neighbors(v, **near(edge_types=[0, 1]), **k),
-    "different": lambda v, **k: draw.neighbors(v, **near(), different=True, **k),
-    "different of a union": lambda v, **k: draw.neighbors(v, **near(edge_types=[0, 1]), different=True, **k),
-    "timed": lambda v, **k: draw.timed_neighbors(v, **near(), until=until(), **k),
-    "top": lambda v, **k: draw.top_neighbors(v, edge_types=[0, 1], node_type=0, ids=near()["ids"], direction=1, count=50, want_edge_ids=True, **k),
+    "distinct": lambda v, **k: draw.sample_neighbors(v, **hub_arguments(), **k),
+    "many distinct": lambda v, **k: draw.sample_neighbors(v, **hub_arguments(1, count=MANY), **k),
+    "distinct of a union": lambda v, **k: draw.sample_neighbors(v, **hub_arguments(edge_types=[0, 1]), **k),
+    "different": lambda v, **k: draw.sample_neighbors(v, **hub_arguments(), distinct_neighbors=True, **k),
+    "different of a union": lambda v, **k: draw.sample_neighbors(v, **hub_arguments(edge_types=[0, 1]), distinct_neighbors=True, **k),
+    "timed": lambda v, **k: draw.sample_temporal_neighbors(v, **hub_arguments(), temporal_filter=temporal_filter(), **k),
+    "top": lambda v, **k: draw.top_neighbors(v, edge_types=[0, 1], node_type=0, ids=hub_arguments()["ids"], direction=1, count=50, want_edge_ids=True, **k),
     "many of the top": lambda v, **k: draw.top_neighbors(
-        v, edge_types=[0], node_type=0, ids=near(1)["ids"], direction=1, count=MANY, want_edge_ids=True, **k
+        v, edge_types=[0], node_type=0, ids=hub_arguments(1)["ids"], direction=1, count=MANY, want_edge_ids=True, **k
     ),
     "expand": lambda v, **k: draw.expand(
-        v, draw.Expansion(replace=False, **HOW), edge_type=0, hop=1, count=MANY, ids=near(1)["ids"], trees=None, **k
+        v, draw.Expansion(replace=False, **EXPANSION_OPTIONS), edge_type=0, hop=1, count=MANY, ids=hub_arguments(1)["ids"], trees=None, **k
     ),
-    "race of edges": lambda v, **k: draw.race_edges(v, types=[0, 1], parts=[0, 1], seed=9, count=MANY, uniform=False, **NONE, **k),
+    "race of edges": lambda v, **k: draw.sample_distinct_edges(v, types=[0, 1], parts=[0, 1], seed=9, count=MANY, uniform=False, **NO_EXCLUSIONS, **k),
 }
 
 
-def entered(stop: stops.Stop) -> stops.Stop:
+def enter_with_flag_set(stop: stops.StopFlag) -> stops.StopFlag:
     """Set the flag from the start."""
     stop.flag[0] = 1
     return stop
 
 
-def spent_s(run: Callable[[], object]) -> float:
+def measure_thread_s(run: Callable[[], object]) -> float:
     """Return the processor time of this thread that a call takes."""
-    begun = time.thread_time()
+    started_at = time.thread_time()
     run()
-    return time.thread_time() - begun
+    return time.thread_time() - started_at
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_kernels_stop_inside_one_row(call: str, version: draw.Version, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_stop_inside_one_row(call: str, version: draw.LocalVersion, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the flag set from the start they take a small part of the whole time, and give Deadline instead of a result."""
     CALLS[call](version)  # compiled, and what is kept with the version is there
-    whole = spent_s(lambda: CALLS[call](version))
+    full_s = measure_thread_s(lambda: CALLS[call](version))
 
-    def stopped() -> None:
+    def run_stopped() -> None:
         with pytest.raises(Deadline):
             CALLS[call](version, checkpoint=lambda: None)
 
     with monkeypatch.context() as patch:
-        patch.setattr(stops.Stop, "__enter__", entered)
-        assert spent_s(stopped) < whole / 3
+        patch.setattr(stops.StopFlag, "__enter__", enter_with_flag_set)
+        assert measure_thread_s(run_stopped) < full_s / 3
 
 
 def test_a_checkpoint_that_raises_sets_the_flag() -> None:
-    over: list[int] = []
+    expired: list[int] = []
 
     def checkpoint() -> None:
-        if over:
+        if expired:
             raise Deadline("time is up")
 
-    with stops.Stop(checkpoint) as stop:
+    with stops.StopFlag(checkpoint) as stop:
         stop.check()
-        over.append(1)
+        expired.append(1)
         wait_until(lambda: stop.flag[0] != 0, "the flag is set")
         with pytest.raises(Deadline, match="time is up"):
             stop.check()
 
 
-def test_stops_that_are_left_are_watched_no_longer() -> None:
+def test_released_stop_flags_are_not_watched() -> None:
     calls: list[int] = []
-    with stops.Stop(lambda: calls.append(1)) as first:
+    with stops.StopFlag(lambda: calls.append(1)) as first:
         wait_until(lambda: len(calls) > 2, "the checkpoint is called")
-    with stops.Stop(never) as second:
+    with stops.StopFlag(no_checkpoint) as second:
         pass
-    assert not {id(first), id(second)} & stops._watch._stops.keys()
+    assert not {id(first), id(second)} & stops._watcher._stops.keys()
 
 
-def _flagged_in_child() -> None:
-    with stops.Stop(_raise) as stop:
+def _wait_for_flag() -> None:
+    with stops.StopFlag(_raise) as stop:
         wait_until(lambda: stop.flag[0] != 0, "the flag is set")
 
 
@@ -130,9 +130,9 @@ def _raise() -> None:
     raise Deadline("time is up")
 
 
-def test_forked_processes_have_a_watch_of_their_own() -> None:
-    _flagged_in_child()  # the thread of this process runs
-    child = multiprocessing.get_context("fork").Process(target=_flagged_in_child)
+def test_forked_process_has_its_own_watcher() -> None:
+    _wait_for_flag()  # the thread of this process runs
+    child = multiprocessing.get_context("fork").Process(target=_wait_for_flag)
     child.start()
     child.join()
     assert child.exitcode == 0

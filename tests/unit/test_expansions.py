@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kit.images import Edges, Nodes, hosted, version_of
+from tests.kit.images import Edges, Nodes, restrict_to_parts, version_of
 
 from asterism_proto.errors import InvalidRequest, Unavailable
 from asterism_proto.schema import EdgeType, NodeType, Schema
-from graphkit.growth import key_of_hop
-from graphkit.numbering import paths
+from graphkit.growth import hop_stream
+from graphkit.numbering import tree_positions
 from storaged import draw
 
 FORMS = ["mod", "mix64", "sparse", "holes"]
 PARTS = 3
 
 
-def graph(form: str, parts: int = PARTS) -> draw.Version:
+def graph(form: str, parts: int = PARTS) -> draw.LocalVersion:
     """Nodes of few and many neighbors, weights of all sizes, zero ones and rows of nothing else; an edge type without weights."""
     rng = np.random.default_rng([len(form), parts])
     edge_types = tuple(EdgeType(src_type="n", relation=name, dst_type="n", weighted=name != "plain") for name in ("heavy", "plain", "even"))
@@ -42,86 +42,86 @@ def graph(form: str, parts: int = PARTS) -> draw.Version:
     return version_of(schema, {"n": Nodes(ids=ids, dense=True if form == "holes" else None)}, edges)
 
 
-def asked_of(version: draw.Version) -> np.ndarray[Any, np.dtype[np.int64]]:
+def request_ids(version: draw.LocalVersion) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Known nodes more than once, none, and unknown ones."""
     ids = np.concatenate([image.nodes[0].ids for image in version.parts.values()])
-    known = ids if ids.size else np.arange(300)
-    return np.random.default_rng(0).permutation(np.r_[known, known[:40], -1, -1, 300, 10**12, 8, 2**62]).astype(np.int64)
+    known_ids = ids if ids.size else np.arange(300)
+    return np.random.default_rng(0).permutation(np.r_[known_ids, known_ids[:40], -1, -1, 300, 10**12, 8, 2**62]).astype(np.int64)
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("edge_type", [0, 1, 2])
 @pytest.mark.parametrize("apart", [False, True])
-def test_an_expansion_is_the_draws_of_neighbors_without_the_padding(form: str, edge_type: int, apart: bool) -> None:
+def test_expansion_equals_neighbor_draws_without_padding(form: str, edge_type: int, apart: bool) -> None:
     version = graph(form)
-    ids = asked_of(version)
+    ids = request_ids(version)
     trees = np.random.default_rng(1).integers(0, 9, ids.size).astype(np.int32) if apart else None
     for replace, uniform, count, direction in itertools.product((True, False), (True, False), (0, 1, 4, 30, 1025), (1, 2)):
-        how = draw.Expansion(seed=5, direction=direction, replace=replace, uniform=uniform, want_eids=True, want_weights=True)
-        found = draw.expand(version, how, edge_type=edge_type, hop=2, count=count, ids=ids, trees=trees)
-        padded = draw.neighbors(
+        expansion = draw.Expansion(seed=5, direction=direction, replace=replace, uniform=uniform, want_eids=True, want_weights=True)
+        expanded = draw.expand(version, expansion, edge_type=edge_type, hop=2, count=count, ids=ids, trees=trees)
+        padded = draw.sample_neighbors(
             version,
             edge_types=[edge_type],
             node_type=0,
             ids=ids,
-            positions=ids if trees is None else paths(trees, ids),
+            positions=ids if trees is None else tree_positions(trees, ids),
             count=count,
             replace=replace,
             uniform=uniform,
             direction=direction,
             seed=5,
-            hop=key_of_hop(2, edge_type),
+            hop=hop_stream(2, edge_type),
             want_weights=True,
             want_edge_ids=True,
         )
-        there = padded.ids >= 0
-        assert found.eids is not None
-        assert found.weights is not None
+        present = padded.ids >= 0
+        assert expanded.eids is not None
+        assert expanded.weights is not None
         assert padded.eids is not None
         assert padded.weights is not None
-        assert np.array_equal(found.sizes, there.sum(axis=1))
-        assert np.array_equal(found.ids, padded.ids[there])
-        assert np.array_equal(found.eids, padded.eids[there])
-        assert np.array_equal(found.weights, padded.weights[there])
-        fewer = draw.Expansion(seed=5, direction=direction, replace=replace, uniform=uniform, want_eids=False, want_weights=False)
-        only = draw.expand(version, fewer, edge_type=edge_type, hop=2, count=count, ids=ids, trees=trees)
-        assert (only.eids, only.weights) == (None, None)
-        assert np.array_equal(only.ids, found.ids)
+        assert np.array_equal(expanded.sizes, present.sum(axis=1))
+        assert np.array_equal(expanded.ids, padded.ids[present])
+        assert np.array_equal(expanded.eids, padded.eids[present])
+        assert np.array_equal(expanded.weights, padded.weights[present])
+        ids_expansion = draw.Expansion(seed=5, direction=direction, replace=replace, uniform=uniform, want_eids=False, want_weights=False)
+        ids_only = draw.expand(version, ids_expansion, edge_type=edge_type, hop=2, count=count, ids=ids, trees=trees)
+        assert (ids_only.eids, ids_only.weights) == (None, None)
+        assert np.array_equal(ids_only.ids, expanded.ids)
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("direction", [1, 2])
-def test_all_neighbors_are_those_that_are_read(form: str, direction: int) -> None:
+def test_expanding_all_neighbors_equals_reading_them(form: str, direction: int) -> None:
     version = graph(form)
-    ids = asked_of(version)
-    how = draw.Expansion(seed=5, direction=direction, replace=False, uniform=False, want_eids=True, want_weights=True)
+    ids = request_ids(version)
+    expansion = draw.Expansion(seed=5, direction=direction, replace=False, uniform=False, want_eids=True, want_weights=True)
     for edge_type in (0, 1, 2):
-        found = draw.expand(version, how, edge_type=edge_type, hop=1, count=-1, ids=ids, trees=None)
-        read = draw.read_neighbors(
+        expanded = draw.expand(version, expansion, edge_type=edge_type, hop=1, count=-1, ids=ids, trees=None)
+        expected = draw.read_neighbors(
             version, edge_types=[edge_type], node_type=0, ids=ids, types=None, direction=direction, want_weights=True, want_edge_ids=True
         )
-        assert read.eids is not None
-        assert read.weights is not None
-        assert np.array_equal(found.sizes, np.diff(read.indptr))
-        assert np.array_equal(found.ids, read.ids)
-        assert np.array_equal(found.eids, read.eids)
-        assert np.array_equal(found.weights, read.weights)
+        assert expected.eids is not None
+        assert expected.weights is not None
+        assert np.array_equal(expanded.sizes, np.diff(expected.indptr))
+        assert np.array_equal(expanded.ids, expected.ids)
+        assert np.array_equal(expanded.eids, expected.eids)
+        assert np.array_equal(expanded.weights, expected.weights)
 
 
-def test_each_host_gives_what_all_would() -> None:
+def test_each_host_gives_its_rows_of_the_full_result() -> None:
     version = graph("mod")
     ids = np.arange(300)
-    how = draw.Expansion(seed=5, direction=1, replace=False, uniform=False, want_eids=False, want_weights=False)
-    whole = draw.expand(version, how, edge_type=0, hop=1, count=3, ids=ids, trees=None)
-    rows = np.split(whole.ids, np.cumsum(whole.sizes)[:-1])
-    for held in ([0, 2], [1]):
-        own = ids[np.isin(ids % PARTS, held)]
-        found = draw.expand(hosted(version, held), how, edge_type=0, hop=1, count=3, ids=own, trees=None)
-        assert found.ids.tolist() == [node for i in own for node in rows[i].tolist()]
+    expansion = draw.Expansion(seed=5, direction=1, replace=False, uniform=False, want_eids=False, want_weights=False)
+    full_result = draw.expand(version, expansion, edge_type=0, hop=1, count=3, ids=ids, trees=None)
+    rows = np.split(full_result.ids, np.cumsum(full_result.sizes)[:-1])
+    for hosted_parts in ([0, 2], [1]):
+        own_ids = ids[np.isin(ids % PARTS, hosted_parts)]
+        expanded = draw.expand(restrict_to_parts(version, hosted_parts), expansion, edge_type=0, hop=1, count=3, ids=own_ids, trees=None)
+        assert expanded.ids.tolist() == [node for i in own_ids for node in rows[i].tolist()]
         with pytest.raises(Unavailable, match=r"node \d+ of space .* parts \["):
-            draw.expand(hosted(version, held), how, edge_type=0, hop=1, count=3, ids=ids, trees=None)
+            draw.expand(restrict_to_parts(version, hosted_parts), expansion, edge_type=0, hop=1, count=3, ids=ids, trees=None)
         with pytest.raises(Unavailable, match=r"node \d+ of space .* parts \["):
-            draw.expand(hosted(version, held), how, edge_type=0, hop=1, count=-1, ids=ids, trees=None)
+            draw.expand(restrict_to_parts(version, hosted_parts), expansion, edge_type=0, hop=1, count=-1, ids=ids, trees=None)
 
 
 @pytest.mark.parametrize(
@@ -133,9 +133,9 @@ def test_each_host_gives_what_all_would() -> None:
         ({"trees": np.zeros(3, np.int32)}, "trees"),
     ],
 )
-def test_an_impossible_expansion_is_refused_with_its_value(changes: dict[str, Any], says: str) -> None:
-    how = draw.Expansion(seed=5, direction=1, replace="replace" in changes, uniform=False, want_eids=False, want_weights=False)
-    asked: dict[str, Any] = {"edge_type": 0, "hop": 1, "count": 3, "ids": np.arange(5), "trees": None}
+def test_invalid_expansion_is_refused_with_its_value(changes: dict[str, Any], says: str) -> None:
+    expansion = draw.Expansion(seed=5, direction=1, replace="replace" in changes, uniform=False, want_eids=False, want_weights=False)
+    arguments: dict[str, Any] = {"edge_type": 0, "hop": 1, "count": 3, "ids": np.arange(5), "trees": None}
     changes = {name: value for name, value in changes.items() if name != "replace"}
     with pytest.raises(InvalidRequest, match=says):
-        draw.expand(graph("mod"), how, **(asked | changes))
+        draw.expand(graph("mod"), expansion, **(arguments | changes))

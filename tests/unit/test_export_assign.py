@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from asterism.export import assign
-from asterism.export.plan import Kind
+from asterism.export.plan import TypePlan
 from asterism.export.repair import fill_nodes
 from asterism_proto.errors import InvalidRequest, NotFound
 from graphkit.rng import mix64
 
-PAPER = Kind(name="paper", label="paper", type_id=0, columns=())
+PAPER = TypePlan(name="paper", label="paper", type_id=0, columns=())
 
 
 def folder(path: Path, lines: str, meta: str = '{"version": "1.0.0", "num_parts": 3, "algo_name": "metis"}') -> Path:
@@ -24,29 +24,29 @@ def folder(path: Path, lines: str, meta: str = '{"version": "1.0.0", "num_parts"
     return path
 
 
-def test_a_random_part_depends_on_seed_type_and_id_and_on_nothing_else() -> None:
+def test_random_part_depends_only_on_seed_type_and_id() -> None:
     ids = np.arange(1000) * 13
-    everything = assign.random(ids, parts=5, seed=1, type_id=2)
-    np.testing.assert_array_equal(assign.random(ids[::-3].copy(), parts=5, seed=1, type_id=2), everything[::-3])
-    assert (assign.random(ids, parts=5, seed=2, type_id=2) != everything).any()
-    assert (assign.random(ids, parts=5, seed=1, type_id=3) != everything).any()
+    owners = assign.random_owners(ids, parts=5, seed=1, type_id=2)
+    np.testing.assert_array_equal(assign.random_owners(ids[::-3].copy(), parts=5, seed=1, type_id=2), owners[::-3])
+    assert (assign.random_owners(ids, parts=5, seed=2, type_id=2) != owners).any()
+    assert (assign.random_owners(ids, parts=5, seed=1, type_id=3) != owners).any()
 
 
-def test_a_hashed_part_is_the_high_half_of_splitmix64_times_the_parts() -> None:
+def test_hashed_part_is_splitmix64_scaled_to_the_parts() -> None:
     ids, parts = np.array([0, 1, 2, 77, (1 << 62) + 5]), 7
-    assert assign.hashed(ids, parts=parts).tolist() == [int(mix64(np.uint64(i))) * parts >> 64 for i in ids]
+    assert assign.hashed_owners(ids, parts=parts).tolist() == [int(mix64(np.uint64(i))) * parts >> 64 for i in ids]
 
 
 @pytest.mark.parametrize("stride", [1, 8, 1 << 20])
-@pytest.mark.parametrize("method", [functools.partial(assign.random, seed=0, type_id=0), assign.hashed], ids=["random", "hash"])
-def test_hashed_parts_are_balanced_whatever_the_stride_of_the_ids(stride: int, method: Callable[..., np.ndarray]) -> None:
+@pytest.mark.parametrize("method", [functools.partial(assign.random_owners, seed=0, type_id=0), assign.hashed_owners], ids=["random", "hash"])
+def test_parts_are_balanced_for_any_stride_of_the_ids(stride: int, method: Callable[..., np.ndarray]) -> None:
     n, parts = 80_000, 8
     counts = np.bincount(method(np.arange(n) * stride, parts=parts), minlength=parts)
     expected = n / parts
     assert ((counts - expected) ** 2 / expected).sum() < 30  # chi-square with 7 degrees of freedom: p < 1e-4
 
 
-def test_a_part_without_a_node_gets_the_last_one_of_the_fullest() -> None:
+def test_empty_part_gets_the_last_node_of_the_fullest() -> None:
     owners = np.array([0, 0, 0, 2, 2, 0], np.int32)
     (warning,) = fill_nodes(owners, parts=4, label="paper")
     assert owners.tolist() == [0, 0, 3, 2, 2, 1]
@@ -54,7 +54,7 @@ def test_a_part_without_a_node_gets_the_last_one_of_the_fullest() -> None:
     assert "1, 3" in warning
 
 
-def test_a_complete_assignment_is_left_alone() -> None:
+def test_complete_assignment_is_unchanged() -> None:
     owners = np.array([0, 1, 2, 0], np.int32)
     assert fill_nodes(owners, parts=3, label="paper") == []
     assert owners.tolist() == [0, 1, 2, 0]
@@ -68,8 +68,8 @@ def test_too_few_nodes_for_all_parts_are_warned_about() -> None:
 
 
 def test_a_folder_gives_the_parts_line_by_line(tmp_path: Path) -> None:
-    (owners,), made_for, method = assign.from_folder(folder(tmp_path, "2\n0\n1\n1\n"), [PAPER], [4], parts={3, 6})
-    assert made_for == 3
+    (owners,), num_parts, method = assign.read_owners(folder(tmp_path, "2\n0\n1\n1\n"), [PAPER], [4], parts={3, 6})
+    assert num_parts == 3
     assert owners.tolist() == [2, 0, 1, 1]
     assert method == "metis"
 
@@ -88,9 +88,9 @@ def test_a_folder_gives_the_parts_line_by_line(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_line_is_refused_with_file_and_line(tmp_path: Path, lines: str, count: int, words: list[str]) -> None:
-    with pytest.raises(InvalidRequest) as raised:
-        assign.from_folder(folder(tmp_path, lines), [PAPER], [count], parts={3})
-    assert [word for word in words if word not in str(raised.value)] == []
+    with pytest.raises(InvalidRequest) as excinfo:
+        assign.read_owners(folder(tmp_path, lines), [PAPER], [count], parts={3})
+    assert [word for word in words if word not in str(excinfo.value)] == []
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ def test_a_wrong_line_is_refused_with_file_and_line(tmp_path: Path, lines: str, 
 )
 def test_a_wrong_meta_file_is_refused(tmp_path: Path, meta: str, words: str) -> None:
     with pytest.raises(InvalidRequest, match=words):
-        assign.from_folder(folder(tmp_path, "0\n", meta), [PAPER], [1], parts={3})
+        assign.read_owners(folder(tmp_path, "0\n", meta), [PAPER], [1], parts={3})
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match=r"partition_meta\.json"):
-        assign.from_folder(tmp_path, [PAPER], [1], parts={3})
-    other = Kind(name="author", label="author", type_id=1, columns=())
+        assign.read_owners(tmp_path, [PAPER], [1], parts={3})
+    other = TypePlan(name="author", label="author", type_id=1, columns=())
     with pytest.raises(NotFound, match=r"author\.txt"):
-        assign.from_folder(folder(tmp_path, "0\n"), [PAPER, other], [1, 1], parts={3})
+        assign.read_owners(folder(tmp_path, "0\n"), [PAPER, other], [1, 1], parts={3})

@@ -15,15 +15,15 @@ from tests.kit.waiting import HANG_S
 from tests.unit.test_export_metis import adjacency, ring
 
 from asterism.export import metis
-from asterism.export.adjacency import Adjacency
-from asterism.export.coarsening import Levels
+from asterism.export.adjacency import MetisGraph
+from asterism.export.coarsening import CoarseningLevels
 
 
-def levels(graph: Adjacency, folder: Path, columns: np.ndarray, *, parts: int = 4, seed: int = 1) -> Levels:
-    return Levels(graph, columns, parts=parts, seed=seed, scratch=folder)
+def make_levels(graph: MetisGraph, folder: Path, columns: np.ndarray, *, parts: int = 4, seed: int = 1) -> CoarseningLevels:
+    return CoarseningLevels(graph, columns, parts=parts, seed=seed, scratch=folder)
 
 
-def cut(graph: Adjacency, owners: np.ndarray) -> int:
+def cut_weight(graph: MetisGraph, owners: np.ndarray) -> int:
     """The weight of edges between parts."""
     rows = np.repeat(np.arange(len(graph)), np.diff(graph.indptr))
     return int(graph.weights[owners[rows] != owners[graph.neighbors]].sum()) // 2
@@ -37,77 +37,77 @@ def stars_and_islands() -> tuple[np.ndarray, np.ndarray, int]:
     return src, dst, 320
 
 
-def test_a_coarse_node_is_one_node_or_two_and_its_edges_and_weights_are_theirs(tmp_path: Path) -> None:
+def test_coarse_nodes_merge_at_most_two_and_sum_weights(tmp_path: Path) -> None:
     src, dst, nodes = stars_and_islands()
     columns = np.stack([np.arange(nodes) % 3, np.ones(nodes, np.int64)], axis=1)
-    found = levels(adjacency(src, dst, nodes), tmp_path, columns, parts=2)
-    found.coarsen(few_nodes=nodes - 1)
-    of = found._finer[0].of
-    assert np.bincount(of).max() == 2
-    assert len(found.graph) == of.max() + 1 < 0.56 * nodes  # leaves of a hub, and islands, go together
-    wanted = Counter[tuple[int, int]]()
-    for u, v in zip(of[src].tolist(), of[dst].tolist(), strict=True):
+    hierarchy = make_levels(adjacency(src, dst, nodes), tmp_path, columns, parts=2)
+    hierarchy.coarsen(few_nodes=nodes - 1)
+    coarse_of = hierarchy._finer_levels[0].coarse_of
+    assert np.bincount(coarse_of).max() == 2
+    assert len(hierarchy.graph) == coarse_of.max() + 1 < 0.56 * nodes  # leaves of a hub, and islands, go together
+    expected = Counter[tuple[int, int]]()
+    for u, v in zip(coarse_of[src].tolist(), coarse_of[dst].tolist(), strict=True):
         if u != v:
-            wanted[u, v] += 1
-            wanted[v, u] += 1
-    rows = np.repeat(np.arange(len(found.graph)), np.diff(found.graph.indptr)).tolist()
-    edges = list(zip(rows, found.graph.neighbors.tolist(), strict=True))
+            expected[u, v] += 1
+            expected[v, u] += 1
+    rows = np.repeat(np.arange(len(hierarchy.graph)), np.diff(hierarchy.graph.indptr)).tolist()
+    edges = list(zip(rows, hierarchy.graph.neighbors.tolist(), strict=True))
     assert len(set(edges)) == len(edges)
-    assert dict(zip(edges, found.graph.weights.tolist(), strict=True)) == wanted
+    assert dict(zip(edges, hierarchy.graph.weights.tolist(), strict=True)) == expected
     for x in range(2):
-        np.testing.assert_array_equal(found.columns[:, x], np.bincount(of, columns[:, x]))
+        np.testing.assert_array_equal(hierarchy.columns[:, x], np.bincount(coarse_of, columns[:, x]))
 
 
-def test_no_two_nodes_become_one_that_is_too_heavy(tmp_path: Path) -> None:
+def test_no_coarse_node_is_too_heavy(tmp_path: Path) -> None:
     columns = np.ones((2000, 1), np.int64)
     columns[:50] = 10_000  # of these any two are more than METIS can spread
-    found = levels(adjacency(*ring(), 2000), tmp_path, columns)
-    found.coarsen(few_nodes=1)
-    assert (found.columns > 2 * 10_000).sum() == 0
-    assert found.columns.sum() == columns.sum()
+    hierarchy = make_levels(adjacency(*ring(), 2000), tmp_path, columns)
+    hierarchy.coarsen(few_nodes=1)
+    assert (hierarchy.columns > 2 * 10_000).sum() == 0
+    assert hierarchy.columns.sum() == columns.sum()
 
 
 @pytest.mark.parametrize("parts", [2, 7])
-def test_the_way_back_never_cuts_more_and_fills_no_part_beyond_its_share(tmp_path: Path, parts: int) -> None:
+def test_refinement_reduces_the_cut_and_keeps_balance(tmp_path: Path, parts: int) -> None:
     generator = np.random.default_rng(1)
     src, dst = generator.integers(0, 3000, (2, 15_000))
     graph, rare = adjacency(src, dst, 3000), generator.random(3000) < 0.1
     columns = np.stack([rare, ~rare], axis=1).astype(np.int64)
-    found = levels(adjacency(src, dst, 3000), tmp_path, columns, parts=parts)
-    found.coarsen(few_nodes=800)
-    assert found.steps >= 2
-    owners, _ = metis.partition(found.graph, parts, constraints=found.columns, seed=1, objective="cut")
-    coarse = cut(found.graph, owners)
-    refined = found.refined(owners, 0.03)
-    assert cut(graph, refined) < coarse
-    for mine in (rare, ~rare):
-        assert np.bincount(refined[mine], minlength=parts).max() <= np.ceil(1.03 * mine.sum() / parts) + 1
+    hierarchy = make_levels(adjacency(src, dst, 3000), tmp_path, columns, parts=parts)
+    hierarchy.coarsen(few_nodes=800)
+    assert hierarchy.depth >= 2
+    owners, _ = metis.partition_graph(hierarchy.graph, parts, constraints=hierarchy.columns, seed=1, objective="cut")
+    coarse_cut = cut_weight(hierarchy.graph, owners)
+    refined = hierarchy.refine(owners, 0.03)
+    assert cut_weight(graph, refined) < coarse_cut
+    for mask in (rare, ~rare):
+        assert np.bincount(refined[mask], minlength=parts).max() <= np.ceil(1.03 * mask.sum() / parts) + 1
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_part_has_too_much_of_leaves_it(tmp_path: Path) -> None:
+def test_refinement_moves_nodes_out_of_a_full_part(tmp_path: Path) -> None:
     graph, columns = adjacency(*ring(), 2000), np.ones((2000, 1), np.int64)
-    found = levels(graph, tmp_path, columns)
-    found.coarsen(few_nodes=1999)
-    owners = found.refined(np.zeros(len(found.graph), np.int32), 0.03)
+    hierarchy = make_levels(graph, tmp_path, columns)
+    hierarchy.coarsen(few_nodes=1999)
+    owners = hierarchy.refine(np.zeros(len(hierarchy.graph), np.int32), 0.03)
     assert np.bincount(owners, minlength=4).max() <= 515
 
 
-def test_the_same_seed_gives_the_same_coarse_graph_and_another_one_another(tmp_path: Path) -> None:
-    made = []
+def test_coarse_graph_is_set_by_the_seed(tmp_path: Path) -> None:
+    coarse_graphs = []
     for seed in (1, 1, 2):
-        found = levels(adjacency(*ring(), 2000), tmp_path, np.ones((2000, 1), np.int64), seed=seed)
-        found.coarsen(few_nodes=300)
-        made.append((found.graph.neighbors.tobytes(), found.graph.weights.tobytes()))
-    assert made[0] == made[1] != made[2]
+        hierarchy = make_levels(adjacency(*ring(), 2000), tmp_path, np.ones((2000, 1), np.int64), seed=seed)
+        hierarchy.coarsen(few_nodes=300)
+        coarse_graphs.append((hierarchy.graph.neighbors.tobytes(), hierarchy.graph.weights.tobytes()))
+    assert coarse_graphs[0] == coarse_graphs[1] != coarse_graphs[2]
 
 
-def test_a_graph_that_does_not_get_smaller_is_left_as_it_is(tmp_path: Path) -> None:
+def test_graph_that_does_not_shrink_is_unchanged(tmp_path: Path) -> None:
     columns = np.full((2000, 1), 10, np.int64)
     columns[1999] = 1  # all but this one are as heavy as a coarse node may be
-    found = levels(adjacency(*ring(), 2000), tmp_path, columns, parts=1000)
-    found.coarsen(few_nodes=10)
-    assert (found.steps, len(found.graph)) == (0, 2000)
+    hierarchy = make_levels(adjacency(*ring(), 2000), tmp_path, columns, parts=1000)
+    hierarchy.coarsen(few_nodes=10)
+    assert (hierarchy.depth, len(hierarchy.graph)) == (0, 2000)
 
 
 def random_graph(nodes: int, edges: int) -> tuple[np.ndarray, np.ndarray]:
@@ -116,29 +116,29 @@ def random_graph(nodes: int, edges: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def grid(nodes: int, edges: int) -> tuple[np.ndarray, np.ndarray]:
-    at = np.arange(nodes).reshape(200, -1)
-    return np.concatenate([at[:, 1:].ravel(), at[1:].ravel()]), np.concatenate([at[:, :-1].ravel(), at[:-1].ravel()])
+    node_grid = np.arange(nodes).reshape(200, -1)
+    return np.concatenate([node_grid[:, 1:].ravel(), node_grid[1:].ravel()]), np.concatenate([node_grid[:, :-1].ravel(), node_grid[:-1].ravel()])
 
 
 SHAPES = {"communities": lambda n, e: communities(n, e, seed=3), "random": random_graph, "grid": grid}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_hardly_more_edges_are_cut_than_by_metis_on_the_whole(tmp_path: Path, shape: str) -> None:
+def test_coarsening_cuts_hardly_more_than_direct_metis(tmp_path: Path, shape: str) -> None:
     nodes, ones = 40_000, np.ones((40_000, 1), np.int64)
     src, dst = SHAPES[shape](nodes, 400_000)
-    graph, ours, theirs = adjacency(src, dst, nodes), [], []
+    graph, coarsened_cuts, direct_cuts = adjacency(src, dst, nodes), [], []
     for seed in range(3):
-        theirs.append(cut(graph, metis.partition(graph, 4, constraints=ones, seed=seed, objective="cut")[0]))
-        found = levels(adjacency(src, dst, nodes), tmp_path, ones, seed=seed)
-        found.coarsen(few_nodes=12_000)
-        assert found.steps == 2
-        owners, _ = metis.partition(found.graph, 4, constraints=found.columns, seed=seed, objective="cut")
-        ours.append(cut(graph, found.refined(owners, 0.03)))
-    assert np.mean(ours) <= 1.02 * np.mean(theirs), (ours, theirs)
+        direct_cuts.append(cut_weight(graph, metis.partition_graph(graph, 4, constraints=ones, seed=seed, objective="cut")[0]))
+        hierarchy = make_levels(adjacency(src, dst, nodes), tmp_path, ones, seed=seed)
+        hierarchy.coarsen(few_nodes=12_000)
+        assert hierarchy.depth == 2
+        owners, _ = metis.partition_graph(hierarchy.graph, 4, constraints=hierarchy.columns, seed=seed, objective="cut")
+        coarsened_cuts.append(cut_weight(graph, hierarchy.refine(owners, 0.03)))
+    assert np.mean(coarsened_cuts) <= 1.02 * np.mean(direct_cuts), (coarsened_cuts, direct_cuts)
 
 
-_MEASURED = """
+_MEASURING_PROGRAM = """
 import json, sys, tempfile
 from pathlib import Path
 import numpy as np
@@ -184,8 +184,8 @@ print(json.dumps(taken(nodes, pairs, parts, few, objective)))
         ("communities", 4, 60_000, "cut", 3.5),
     ],
 )
-def test_no_more_memory_is_taken_than_is_stated_and_not_much_less(kind: str, parts: int, few: int, objective: str, most: float) -> None:
-    told = json.dumps([kind, 120_000, 900_000, parts, few, objective])
-    done = subprocess.run([sys.executable, "-c", _MEASURED, told], capture_output=True, text=True, timeout=HANG_S, check=True)
-    for taken, stated in json.loads(done.stdout):
-        assert stated / most - (12 << 20) < taken <= stated, (taken >> 20, stated >> 20)
+def test_memory_use_is_at_most_the_stated_need(kind: str, parts: int, few: int, objective: str, most: float) -> None:
+    arguments = json.dumps([kind, 120_000, 900_000, parts, few, objective])
+    completed = subprocess.run([sys.executable, "-c", _MEASURING_PROGRAM, arguments], capture_output=True, text=True, timeout=HANG_S, check=True)
+    for used, stated_need in json.loads(completed.stdout):
+        assert stated_need / most - (12 << 20) < used <= stated_need, (used >> 20, stated_need >> 20)

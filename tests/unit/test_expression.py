@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.expression import FUNCTIONS, MAX_LENGTH, parse
 from graphkit import elementary
-from graphkit.expression import evaluate, weights
+from graphkit.expression import evaluate, evaluate_weights
 
 X = np.array([0.0, 0.5, 1.0, 3.0, 7.25, 1e6])
 Y = np.array([2.0, 1.0, 0.25, 9.0, 4.0, 1e-3])
@@ -42,7 +42,7 @@ COLUMNS = {"x": X, "y": Y, "n-clicks": Y * 2, "a.b": X + 1, "log": X * 3, "if": 
         ("`x`", X),
     ],
 )
-def test_an_expression_is_the_arithmetic_that_python_would_make_of_it(text: str, expected: np.ndarray) -> None:
+def test_expressions_are_evaluated_as_in_python(text: str, expected: np.ndarray) -> None:
     assert np.allclose(evaluate(parse(text), COLUMNS, 6), expected, rtol=4e-16, atol=0)
 
 
@@ -83,19 +83,19 @@ def test_an_expression_is_the_arithmetic_that_python_would_make_of_it(text: str,
         ("+".join(["x"] * 150), "more than 199 numbers, names and signs"),
     ],
 )
-def test_what_is_no_expression_is_refused_with_its_place_and_what_was_expected(text: str, said: str) -> None:
+def test_invalid_expression_is_refused_with_position_and_hint(text: str, said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
         parse(text)
 
 
-def test_the_deepest_expression_that_is_allowed_is_read() -> None:
+def test_deepest_allowed_expression_is_parsed() -> None:
     deep = "(" * 99 + "x" + ")" * 99
     assert parse(deep).columns == ("x",)
-    assert len(parse("-" * 198 + "x").steps) == 199
-    assert len(parse("2**" * 99 + "x").steps) == 199
+    assert len(parse("-" * 198 + "x").instructions) == 199
+    assert len(parse("2**" * 99 + "x").instructions) == 199
 
 
-_WORDS = [
+_TOKENS = [
     "x",
     "y",
     "weight",
@@ -122,29 +122,29 @@ _WORDS = [
     "_",
     ".",
 ]
-VOCABULARY = {"number", "column", "+", "-", "*", "/", "negative", *FUNCTIONS}
+OPERATIONS = {"number", "column", "+", "-", "*", "/", "negative", *FUNCTIONS}
 
 
-@given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from([*_WORDS, *FUNCTIONS]), max_size=40).map("".join)))
+@given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from([*_TOKENS, *FUNCTIONS]), max_size=40).map("".join)))
 @example("x" * MAX_LENGTH)
 @example("\x00")
 @example("\ud800")
 @example("9" * 900)
-def test_no_text_becomes_anything_but_arithmetic(text: str) -> None:
+def test_parsed_text_contains_only_arithmetic(text: str) -> None:
     try:
         expression = parse(text)
     except InvalidRequest:
         return
     depth = 0
-    for step in expression.steps:
-        assert step.word in VOCABULARY
-        assert step.word != "column" or step.column.isascii()
-        assert step.word != "number" or math.isfinite(step.number)
+    for step in expression.instructions:
+        assert step.operation in OPERATIONS
+        assert step.operation != "column" or step.column.isascii()
+        assert step.operation != "number" or math.isfinite(step.number)
         assert step.arity <= depth
         depth += 1 - step.arity
     assert depth == 1
-    found = evaluate(expression, dict.fromkeys(expression.columns, np.ones(3)), 3)
-    assert (found.dtype, found.shape) == (np.float64, (3,))
+    values = evaluate(expression, dict.fromkeys(expression.columns, np.ones(3)), 3)
+    assert (values.dtype, values.shape) == (np.float64, (3,))
 
 
 _LEAVES = st.one_of(st.sampled_from(["x", "y"]), st.floats(0.01, 9.0).map(lambda v: repr(round(v, 3))))
@@ -162,40 +162,40 @@ _TREES = st.recursive(
 
 
 @given(_TREES)
-def test_any_expression_has_the_value_that_python_gives_it(text: str) -> None:
-    def plain(value: float) -> np.float64:
+def test_random_expressions_have_their_value_in_python(text: str) -> None:
+    def as_float64(value: float) -> np.float64:
         return np.float64(value)
 
     names = {"abs": np.abs, "log1p": np.log1p, "max": np.maximum}
     with np.errstate(all="ignore"):
         for x, y in ((0.5, 3.0), (2.0, 0.125)):
             try:
-                expected = eval(text, {"__builtins__": {}}, {**names, "x": plain(x), "y": plain(y)})
+                expected = eval(text, {"__builtins__": {}}, {**names, "x": as_float64(x), "y": as_float64(y)})
             except (OverflowError, ZeroDivisionError):
                 continue  # Python's own floats, where both sides are literals
             if isinstance(expected, complex):
                 continue
-            found = evaluate(parse(text), {"x": np.array([x]), "y": np.array([y])}, 1)[0]
+            actual = evaluate(parse(text), {"x": np.array([x]), "y": np.array([y])}, 1)[0]
             if np.isfinite(expected) and abs(expected) < 1e200:
-                assert found == pytest.approx(float(expected), rel=1e-9, abs=1e-9)
+                assert actual == pytest.approx(float(expected), rel=1e-9, abs=1e-9)
 
 
-def _ulps(found: np.ndarray, expected: np.ndarray) -> float:
+def _ulps(actual: np.ndarray, expected: np.ndarray) -> float:
     with np.errstate(all="ignore"):
-        return float(np.max(np.abs(found - expected) / np.spacing(np.abs(expected))))
+        return float(np.max(np.abs(actual - expected) / np.spacing(np.abs(expected))))
 
 
-def test_log_exp_and_powers_are_within_two_units_in_the_last_place() -> None:
+def test_log_exp_and_powers_are_within_two_ulps() -> None:
     rng = np.random.default_rng(4)
     wide = np.exp(rng.uniform(-700, 700, 50_000))
-    near = np.concatenate([rng.uniform(-0.999, 5, 20_000), rng.normal(0, 1e-8, 20_000)])
+    near_zero = np.concatenate([rng.uniform(-0.999, 5, 20_000), rng.normal(0, 1e-8, 20_000)])
     exponents = rng.uniform(-745, 709, 50_000)
     base, power = np.exp(rng.uniform(-300, 300, 50_000)), rng.uniform(-2.3, 2.3, 50_000)
     for function, expected, arguments in (
-        (elementary.logs, np.log, (wide,)),
-        (elementary.logs1p, np.log1p, (near,)),
-        (elementary.exps, np.exp, (exponents,)),
-        (elementary.powers, np.power, (base, power)),
+        (elementary.log_array, np.log, (wide,)),
+        (elementary.log1p_array, np.log1p, (near_zero,)),
+        (elementary.exp_array, np.exp, (exponents,)),
+        (elementary.power_array, np.power, (base, power)),
     ):
         out = np.empty_like(arguments[0])
         function(*arguments, out)
@@ -207,10 +207,10 @@ def test_the_special_values_are_those_of_c99() -> None:
     x, y = (axis.ravel() for axis in np.meshgrid(special, special))
     with np.errstate(all="ignore"):
         for function, expected, arguments in (
-            (elementary.powers, np.power, (x, y)),
-            (elementary.logs, np.log, (special,)),
-            (elementary.logs1p, np.log1p, (special,)),
-            (elementary.exps, np.exp, (special,)),
+            (elementary.power_array, np.power, (x, y)),
+            (elementary.log_array, np.log, (special,)),
+            (elementary.log1p_array, np.log1p, (special,)),
+            (elementary.exp_array, np.exp, (special,)),
         ):
             out = np.empty_like(arguments[0])
             function(*arguments, out)
@@ -220,5 +220,5 @@ def test_the_special_values_are_those_of_c99() -> None:
 
 def test_weights_are_rounded_to_float32_once() -> None:
     columns = {"x": np.array([0.1, 1e39, 1e-46, 16777217.0])}
-    assert weights(parse("x"), columns, 4).tolist() == [float(np.float32(0.1)), float("inf"), 0.0, 16777216.0]
-    assert weights(parse("x * 10"), {"x": np.array([0.1], np.float32)}, 1)[0] == np.float32(np.float64(np.float32(0.1)) * 10)
+    assert evaluate_weights(parse("x"), columns, 4).tolist() == [float(np.float32(0.1)), float("inf"), 0.0, 16777216.0]
+    assert evaluate_weights(parse("x * 10"), {"x": np.array([0.1], np.float32)}, 1)[0] == np.float32(np.float64(np.float32(0.1)) * 10)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphkit.extents import Extents
+from graphkit.extents import ExtentTable
 
 KERNELS = """
 import numpy as np
@@ -70,32 +70,32 @@ print(CHECKED, sorted(path.name.split(".")[1].split("-")[0] for path in __import
 
 
 @pytest.mark.parametrize("interpreted", [False, True])
-def test_the_checking_build_refuses_what_lies_outside(tmp_path: Path, *, interpreted: bool) -> None:
+def test_checking_build_refuses_out_of_bounds_access(tmp_path: Path, *, interpreted: bool) -> None:
     (tmp_path / "kernels.py").write_text(KERNELS)
     environment = {**os.environ, "ASTERISM_CHECK_BOUNDS": "1", "NUMBA_DISABLE_JIT": str(int(interpreted))}  # noqa: TID251  # a child with two switches more
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import kernels"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    completed = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
     names = [] if interpreted else ["constant", "copied", "indexed", "read", "step", "viewed"]
-    assert done.stdout == f"True {names}\n"
+    assert completed.stdout == f"True {names}\n"
 
 
 def test_extents_end_with_their_arrays() -> None:
-    extents = Extents()
-    kept, gone = np.zeros(4), np.zeros(4)
-    base = gone.ctypes.data
-    extents.add([kept, gone])
-    assert extents.contain(base, 0, 32)
-    assert not extents.contain(base, 0, 33)
-    assert not extents.contain(base, -8, 8)
-    del gone
-    extents.add([kept])
-    assert not extents.contain(base, 0, 8)
-    assert extents.contain(kept.ctypes.data, 24, 8)
+    extents = ExtentTable()
+    live, freed = np.zeros(4), np.zeros(4)
+    base = freed.ctypes.data
+    extents.register([live, freed])
+    assert extents.contains(base, 0, 32)
+    assert not extents.contains(base, 0, 33)
+    assert not extents.contains(base, -8, 8)
+    del freed
+    extents.register([live])
+    assert not extents.contains(base, 0, 8)
+    assert extents.contains(live.ctypes.data, 24, 8)
 
 
 def test_a_view_and_its_array_are_one_extent() -> None:
-    extents, whole = Extents(), np.zeros(10)
-    extents.add([whole, whole[3:5]])
-    assert extents.contain(whole[3:].ctypes.data, 0, 56)
-    assert not extents.contain(whole[3:].ctypes.data, 0, 57)
+    extents, array = ExtentTable(), np.zeros(10)
+    extents.register([array, array[3:5]])
+    assert extents.contains(array[3:].ctypes.data, 0, 56)
+    assert not extents.contains(array[3:].ctypes.data, 0, 57)

@@ -11,42 +11,42 @@ from asterism_proto.v1 import metad_pb2 as mpb
 from daemonkit.followed import FollowedCatalog
 
 
-def at(revision: int, *, term: str = "t", history: str = "h") -> mpb.CatalogPosition:
+def position_at(revision: int, *, term: str = "t", history: str = "h") -> mpb.CatalogPosition:
     return mpb.CatalogPosition(history=history, term=term, revision=revision)
 
 
-def test_a_position_outlives_the_daemon_and_is_written_only_when_new(tmp_path: Path) -> None:
+def test_position_is_durable_and_written_only_when_new(tmp_path: Path) -> None:
     file = tmp_path / "position"
-    followed = FollowedCatalog(file)
-    assert followed.position is None
+    catalog = FollowedCatalog(file)
+    assert catalog.position is None
     for revision in (5, 5, 6):
-        followed.follow(at(revision))
-        followed.advance(at(revision))
-    assert followed.writes == 2
-    assert FollowedCatalog(file).position == at(6)
+        catalog.follow(position_at(revision))
+        catalog.advance(position_at(revision))
+    assert catalog.writes == 2
+    assert FollowedCatalog(file).position == position_at(6)
     assert file.stat().st_size == 1024
 
 
 def test_a_heartbeat_advances_the_same_term_only(tmp_path: Path) -> None:
-    followed = FollowedCatalog(tmp_path / "position")
-    followed.follow(at(5))
-    for position in (at(9, term="u"), at(9, history="g"), at(4), mpb.CatalogPosition()):
-        followed.advance(position)
-        assert followed.position == at(5)
-    followed.advance(at(7))
-    assert FollowedCatalog(tmp_path / "position").position == at(7)
+    catalog = FollowedCatalog(tmp_path / "position")
+    catalog.follow(position_at(5))
+    for position in (position_at(9, term="u"), position_at(9, history="g"), position_at(4), mpb.CatalogPosition()):
+        catalog.advance(position)
+        assert catalog.position == position_at(5)
+    catalog.advance(position_at(7))
+    assert FollowedCatalog(tmp_path / "position").position == position_at(7)
 
 
-def test_a_write_cut_off_leaves_the_position_before(tmp_path: Path) -> None:
+def test_truncated_write_keeps_the_previous_position(tmp_path: Path) -> None:
     file = tmp_path / "position"
-    followed = FollowedCatalog(file)
+    catalog = FollowedCatalog(file)
     for revision in (5, 6, 7):
-        followed.follow(at(revision))
+        catalog.follow(position_at(revision))
     content = bytearray(file.read_bytes())
-    torn = 512 if b'"revision": 7' in content[512:] else 0
-    content[torn + 20 : torn + 60] = bytes(40)
+    slot_offset = 512 if b'"revision": 7' in content[512:] else 0
+    content[slot_offset + 20 : slot_offset + 60] = bytes(40)
     file.write_bytes(content)
-    assert FollowedCatalog(file).position == at(6)
+    assert FollowedCatalog(file).position == position_at(6)
     file.write_bytes(b"")
     with pytest.raises(Corrupt, match="prevents an older catalog from giving orders"):
         FollowedCatalog(file)
@@ -55,30 +55,30 @@ def test_a_write_cut_off_leaves_the_position_before(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        mpb.PollReply(position=at(9, term="u"), continues=False),
-        mpb.PollReply(position=at(4), continues=True),
+        mpb.PollReply(position=position_at(9, term="u"), continues=False),
+        mpb.PollReply(position=position_at(4), continues=True),
         mpb.PollReply(),
     ],
     ids=["metad says so", "a lower revision of the same term", "no position"],
 )
 def test_an_older_catalog_is_refused_with_the_remedy(reply: mpb.PollReply) -> None:
-    followed = FollowedCatalog(None)
-    followed.follow(at(5))
+    catalog = FollowedCatalog(None)
+    catalog.follow(position_at(5))
     with pytest.raises(Conflict, match="asterism metad adopt --dry-run"):
-        followed.check(reply, at(5))
-    assert followed.fault
-    followed.advance(at(9))
-    assert followed.position == at(5)
-    followed.check(mpb.PollReply(position=at(6), continues=True), at(5))
-    assert followed.fault == ""
+        catalog.check(reply, position_at(5))
+    assert catalog.fault
+    catalog.advance(position_at(9))
+    assert catalog.position == position_at(5)
+    catalog.check(mpb.PollReply(position=position_at(6), continues=True), position_at(5))
+    assert catalog.fault == ""
 
 
-def test_a_heartbeat_that_overtakes_a_poll_is_no_older_catalog() -> None:
-    followed = FollowedCatalog(None)
-    followed.follow(at(5))
-    asked = followed.position
-    followed.advance(at(8))
-    reply = mpb.PollReply(position=at(7), continues=True)
-    followed.check(reply, asked)
-    followed.follow(reply.position)
-    assert followed.position == at(8)
+def test_heartbeat_overtaking_a_poll_is_no_older_catalog() -> None:
+    catalog = FollowedCatalog(None)
+    catalog.follow(position_at(5))
+    followed_position = catalog.position
+    catalog.advance(position_at(8))
+    reply = mpb.PollReply(position=position_at(7), continues=True)
+    catalog.check(reply, followed_position)
+    catalog.follow(reply.position)
+    assert catalog.position == position_at(8)

@@ -41,35 +41,35 @@ def graph(folder: Path, *, kind: str = "numpy", delimiter: str = ",", tables: bo
     suffix = {"numpy": "npy"}.get(kind, kind)
     form = {"name": kind, "delimiter": delimiter} if kind == "csv" else {"name": kind}
 
-    def cut(name: str, values: np.ndarray[Any, Any], *at: int) -> dict[str, Any]:
-        parts = np.split(values, at)
+    def save_files(name: str, values: np.ndarray[Any, Any], *offsets: int) -> dict[str, Any]:
+        parts = np.split(values, offsets)
         return {"format": form, "data": [save(folder / f"{name}-{i}.{suffix}", part, kind, delimiter) for i, part in enumerate(parts)]}
 
-    said: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "graph_name": "g",
         "node_type": ["user", "item"],
         "edge_type": ["user:likes:item"],
         "num_nodes_per_chunk": [[2, 4], [9]],
         "num_edges_per_chunk": [[4, 6]],
-        "edges": {"user:likes:item": cut("likes", PAIRS, 4)},
-        "node_data": {"user": {"vector": cut("vector", VECTOR, 1, 2)}},
-        "edge_data": {"user:likes:item": {"w": cut("w", WEIGHT, 7)}},
+        "edges": {"user:likes:item": save_files("likes", PAIRS, 4)},
+        "node_data": {"user": {"vector": save_files("vector", VECTOR, 1, 2)}},
+        "edge_data": {"user:likes:item": {"w": save_files("w", WEIGHT, 7)}},
     }
     if kind == "numpy":
-        said["node_data"]["user"]["tall"] = cut("tall", TALL)
-    said |= changes
-    (folder / "metadata.json").write_text(json.dumps({word: value for word, value in said.items() if value is not None}))
+        metadata["node_data"]["user"]["tall"] = save_files("tall", TALL)
+    metadata |= changes
+    (folder / "metadata.json").write_text(json.dumps({key: value for key, value in metadata.items() if value is not None}))
     return folder
 
 
-def joined(chunks: list[EdgeChunk]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def concat_edges(chunks: list[EdgeChunk]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     weights = [chunk.weights for chunk in chunks if chunk.weights is not None]
     return np.concatenate([np.stack((chunk.src, chunk.dst), axis=1) for chunk in chunks]), np.concatenate(weights)
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 3, 1000])
 @pytest.mark.parametrize(("kind", "delimiter"), [("numpy", ""), ("parquet", ""), ("csv", ","), ("csv", " "), ("csv", "\t"), ("csv", "|")])
-def test_the_graph_is_the_same_in_every_format_and_every_cut(tmp_path: Path, kind: str, delimiter: str, chunk_rows: int) -> None:
+def test_graph_is_the_same_in_every_format_and_chunking(tmp_path: Path, kind: str, delimiter: str, chunk_rows: int) -> None:
     source = open_source(graph(tmp_path, kind=kind, delimiter=delimiter), weights={"user:likes:item": "w"}, chunk_rows=chunk_rows)
     users: list[NodeChunk] = [chunk for chunk in source.node_chunks() if chunk.ntype == "user"]
     assert np.concatenate([chunk.ids for chunk in users]).tolist() == list(range(6))
@@ -77,14 +77,14 @@ def test_the_graph_is_the_same_in_every_format_and_every_cut(tmp_path: Path, kin
     assert vectors.dtype == np.float32
     assert np.array_equal(vectors, VECTOR)
     chunks = list(source.edge_chunks())
-    pairs, weights = joined(chunks)
+    pairs, weights = concat_edges(chunks)
     assert np.array_equal(pairs, PAIRS)
     assert np.allclose(weights, WEIGHT, rtol=1e-6)
     assert all(len(chunk) <= chunk_rows for chunk in [*users, *chunks])
     assert source.total_rows == 25
 
 
-def test_features_keep_dtype_and_shape_and_a_weight_stays_a_feature(tmp_path: Path) -> None:
+def test_features_keep_dtype_and_shape_weights_included(tmp_path: Path) -> None:
     schema = open_source(graph(tmp_path), weights={"user:likes:item": "w"}).schema
     assert [(f.name, f.dtype, f.shape) for f in schema.node_types[0].features] == [("vector", "float32", (3,)), ("tall", "bool", ())]
     assert [(f.name, f.dtype) for f in schema.edge_types[0].features] == [("w", "float64")]
@@ -92,16 +92,16 @@ def test_features_keep_dtype_and_shape_and_a_weight_stays_a_feature(tmp_path: Pa
     assert not open_source(tmp_path).schema.edge_types[0].weighted
 
 
-def test_a_feature_called_weight_is_the_weight_and_other_reserved_names_need_a_new_one(tmp_path: Path) -> None:
+def test_weight_is_read_by_name_and_eid_must_be_renamed(tmp_path: Path) -> None:
     graph(tmp_path)
-    said = json.loads((tmp_path / "metadata.json").read_text())
-    data = said["edge_data"]["user:likes:item"]
-    (tmp_path / "metadata.json").write_text(json.dumps(said | {"edge_data": {"user:likes:item": {"weight": data["w"]}}}))
+    metadata = json.loads((tmp_path / "metadata.json").read_text())
+    data = metadata["edge_data"]["user:likes:item"]
+    (tmp_path / "metadata.json").write_text(json.dumps(metadata | {"edge_data": {"user:likes:item": {"weight": data["w"]}}}))
     source = open_source(tmp_path)
     assert source.schema.edge_types[0].weighted
     assert source.schema.edge_types[0].features == ()
-    assert np.allclose(joined(list(source.edge_chunks()))[1], WEIGHT, rtol=1e-6)
-    (tmp_path / "metadata.json").write_text(json.dumps(said | {"edge_data": {"user:likes:item": {"eid": data["w"]}}}))
+    assert np.allclose(concat_edges(list(source.edge_chunks()))[1], WEIGHT, rtol=1e-6)
+    (tmp_path / "metadata.json").write_text(json.dumps(metadata | {"edge_data": {"user:likes:item": {"eid": data["w"]}}}))
     with pytest.raises(InvalidRequest, match="'eid', a reserved name"):
         open_source(tmp_path)
     (chunk, *_) = open_source(tmp_path, rename={"eid": "number"}).edge_chunks()
@@ -114,14 +114,14 @@ def test_arrays_of_edges_lie_by_rows_or_by_columns(tmp_path: Path, order: Any, w
     graph(tmp_path)
     for i, part in enumerate(np.split(PAIRS, [4])):
         np.save(tmp_path / f"likes-{i}.npy", np.asarray(part.T if wide else part, order=order))
-    pairs, _ = joined(list(open_source(tmp_path, weights={"user:likes:item": "w"}, chunk_rows=3).edge_chunks()))
+    pairs, _ = concat_edges(list(open_source(tmp_path, weights={"user:likes:item": "w"}, chunk_rows=3).edge_chunks()))
     assert np.array_equal(pairs, PAIRS)
 
 
 def test_a_two_by_two_array_holds_an_edge_per_row(tmp_path: Path) -> None:
     np.save(tmp_path / "e.npy", np.array([[0, 1], [2, 3]]))
-    said = {"user:likes:item": {"format": {"name": "numpy"}, "data": [str(tmp_path / "e.npy")]}}
-    (chunk,) = open_source(graph(tmp_path, edges=said, edge_data=None, num_edges_per_chunk=[[2]])).edge_chunks()
+    edge_files = {"user:likes:item": {"format": {"name": "numpy"}, "data": [str(tmp_path / "e.npy")]}}
+    (chunk,) = open_source(graph(tmp_path, edges=edge_files, edge_data=None, num_edges_per_chunk=[[2]])).edge_chunks()
     assert (chunk.src.tolist(), chunk.dst.tolist()) == ([0, 2], [1, 3])
 
 
@@ -157,25 +157,25 @@ def test_counts_may_be_per_type_or_per_chunk(tmp_path: Path, counts: dict[str, A
         ({"node_data": {"dog": {}}}, "'dog' is none of"),
     ],
 )
-def test_what_does_not_agree_is_refused_with_what_was_expected_and_found(tmp_path: Path, kind: str, change: dict[str, Any], said: str) -> None:
+def test_contradictions_are_refused_with_expected_and_found(tmp_path: Path, kind: str, change: dict[str, Any], said: str) -> None:
     graph(tmp_path, kind=kind, **change)
 
-    def read() -> None:
+    def read_all() -> None:
         source = open_source(tmp_path)
         for chunk in (*source.node_chunks(), *source.edge_chunks()):
             assert not chunk.bad
 
     with pytest.raises(InvalidRequest, match=said):
-        read()
+        read_all()
 
 
-def test_files_that_are_not_there_cut_off_or_of_another_shape_are_refused(tmp_path: Path) -> None:
+def test_missing_truncated_or_misshapen_files_are_refused(tmp_path: Path) -> None:
     graph(tmp_path)
-    whole = (tmp_path / "w-1.npy").read_bytes()
-    (tmp_path / "w-1.npy").write_bytes(whole[:-1])
+    content = (tmp_path / "w-1.npy").read_bytes()
+    (tmp_path / "w-1.npy").write_bytes(content[:-1])
     with pytest.raises(InvalidRequest, match=r"w-1\.npy: expected 152 bytes \(it is cut off\), found 151"):
         open_source(tmp_path)
-    (tmp_path / "w-1.npy").write_bytes(whole[:20])
+    (tmp_path / "w-1.npy").write_bytes(content[:20])
     with pytest.raises(InvalidRequest, match=r"w-1\.npy: not a \.npy file"):
         open_source(tmp_path)
     (tmp_path / "w-1.npy").unlink()
@@ -192,39 +192,39 @@ def test_files_that_are_not_there_cut_off_or_of_another_shape_are_refused(tmp_pa
     with pytest.raises(InvalidRequest, match=r"likes-0\.npy: expected \[E, 2\] or \[2, E\]"):
         open_source(tmp_path)
     graph(tmp_path, kind="parquet")
-    whole = (tmp_path / "likes-0.parquet").read_bytes()
-    (tmp_path / "likes-0.parquet").write_bytes(whole[: len(whole) // 2])
+    content = (tmp_path / "likes-0.parquet").read_bytes()
+    (tmp_path / "likes-0.parquet").write_bytes(content[: len(content) // 2])
     with pytest.raises(InvalidRequest, match=r"likes-0\.parquet: not a whole Parquet file"):
         open_source(tmp_path)
 
 
-def test_bad_edges_take_their_features_with_them(tmp_path: Path) -> None:
+def test_bad_edges_are_dropped_with_their_features(tmp_path: Path) -> None:
     graph(tmp_path, kind="csv")
     lines = [f"{a},{b}" for a, b in PAIRS[:4]]
     (tmp_path / "likes-0.csv").write_text("\n".join([lines[0], "1,2,3", "-1,2", lines[3]]) + "\n")
     (tmp_path / "w-0.csv").write_text("".join(f"{w}\n" for w in WEIGHT[:3]) + "-4\n0.5\nmuch\n0.25\n")
     chunks = list(open_source(tmp_path, weights={"user:likes:item": "w"}).edge_chunks())
-    pairs, weights = joined(chunks)
+    pairs, weights = concat_edges(chunks)
     assert np.array_equal(pairs, PAIRS[[0, 4, 6, 7, 8, 9]])
     assert np.allclose(weights, [WEIGHT[0], 0.5, 0.25, *WEIGHT[7:]])
-    found = [(row.file, row.row, row.column, row.value) for chunk in chunks for row in chunk.bad]
-    assert found[:3] == [("likes-0.csv", 2, "", "1,2,3"), ("likes-0.csv", 3, "src", "-1"), ("likes-0.csv", 4, "w", "-4.0")]
-    assert found[3][:2] == ("w-0.csv", 6)
-    assert found[3][3] == "much"
+    bad_rows = [(row.file, row.row, row.column, row.value) for chunk in chunks for row in chunk.bad]
+    assert bad_rows[:3] == [("likes-0.csv", 2, "", "1,2,3"), ("likes-0.csv", 3, "src", "-1"), ("likes-0.csv", 4, "w", "-4.0")]
+    assert bad_rows[3][:2] == ("w-0.csv", 6)
+    assert bad_rows[3][3] == "much"
 
 
 def test_ends_beyond_the_number_of_nodes_are_bad(tmp_path: Path) -> None:
     graph(tmp_path)
-    beyond = PAIRS[:4].copy()
-    beyond[2] = 6, 1
-    beyond[3] = 5, 9
-    np.save(tmp_path / "likes-0.npy", beyond)
+    pairs = PAIRS[:4].copy()
+    pairs[2] = 6, 1
+    pairs[3] = 5, 9
+    np.save(tmp_path / "likes-0.npy", pairs)
     chunk, _ = open_source(tmp_path).edge_chunks()
     assert len(chunk) == 2
     assert [(row.row, row.value, row.reason) for row in chunk.bad] == [(2, "6", "'user' has 6 nodes, 0 to 5"), (3, "9", "'item' has 9 nodes, 0 to 8")]
 
 
-def test_a_node_whose_features_can_not_be_read_is_an_error(tmp_path: Path) -> None:
+def test_unreadable_node_features_are_an_error(tmp_path: Path) -> None:
     graph(tmp_path, kind="csv")
     (tmp_path / "vector-1.csv").write_text("1,x,3\n")
     with pytest.raises(InvalidRequest, match=r"vector-1\.csv, row 1, .*'x'.*none can be left out"):
@@ -244,11 +244,11 @@ def test_graphs_chunked_by_dgls_own_tools_are_read(name: str, nodes: int, edges:
     folder = shared_or_skip("dgl", "truth", "dispatch-2.1.0", name)
     source = open_source(folder, rename={"eid": "number"})
     assert sum(map(len, source.node_chunks())) == nodes
-    seen = 0
+    edge_count = 0
     for chunk in source.edge_chunks():
-        text = np.loadtxt(folder / chunk.file, dtype=np.int64, ndmin=2)
-        assert np.array_equal(np.stack((chunk.src, chunk.dst), axis=1), text)
+        expected_pairs = np.loadtxt(folder / chunk.file, dtype=np.int64, ndmin=2)
+        assert np.array_equal(np.stack((chunk.src, chunk.dst), axis=1), expected_pairs)
         number = np.load(folder / "edge_data" / f"{chunk.etype.replace(':', '_')}-eid-{chunk.file[-5]}.npy")
         assert np.array_equal(np.asarray(chunk.features["number"]), number)
-        seen += len(chunk)
-    assert seen == edges
+        edge_count += len(chunk)
+    assert edge_count == edges

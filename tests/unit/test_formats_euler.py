@@ -19,8 +19,8 @@ from asterism.formats.euler import EulerSource
 from asterism_proto.schema import Schema
 
 
-def written(folder: Path, told: Any, meta: bytes | None = None, **layout: Any) -> Path:
-    (folder / "graph.json").write_text(told if isinstance(told, str) else json.dumps(told, **layout))
+def write_graph(folder: Path, document: Any, meta: bytes | None = None, **layout: Any) -> Path:
+    (folder / "graph.json").write_text(document if isinstance(document, str) else json.dumps(document, **layout))
     if meta is not None:
         (folder / "euler.meta").write_bytes(meta)
     return folder / "graph.json"
@@ -34,19 +34,19 @@ def edge(src: int, dst: int, kind: object = 0, weight: object = 1.0) -> dict[str
     return {"src": src, "dst": dst, "type": kind, "weight": weight, "features": []}
 
 
-def everything(source: Any) -> tuple[list[NodeChunk], list[EdgeChunk]]:
+def read_all(source: Any) -> tuple[list[NodeChunk], list[EdgeChunk]]:
     return list(source.node_chunks()), list(source.edge_chunks())
 
 
-def test_the_test_graph_has_the_schema_that_one_would_write_by_hand(tmp_path: Path) -> None:
-    path = written(tmp_path, euler_graph.as_json(), indent=2)
+def test_sample_graph_has_the_handwritten_schema(tmp_path: Path) -> None:
+    path = write_graph(tmp_path, euler_graph.as_json(), indent=2)
     source = open_source(tmp_path)
     assert isinstance(source, EulerSource)
     expected = Schema.from_dict({**euler_graph.SCHEMA, "parts": source.schema.parts})
     assert source.schema == expected
     assert source.files == (path,)
     assert source.total_rows == 18
-    nodes, edges = everything(source)
+    nodes, edges = read_all(source)
     assert [(chunk.ntype, chunk.ids.tolist(), chunk.weights.tolist()) for chunk in nodes if chunk.weights is not None] == [
         ("_1", [1, 3, 5], [1, 3, 5]),
         ("_0", [2, 4, 6], [2, 4, 6]),
@@ -58,9 +58,9 @@ def test_the_test_graph_has_the_schema_that_one_would_write_by_hand(tmp_path: Pa
     assert np.allclose(nodes[0].features["f3"], [[1.1, 1.2], [3.1, 3.2], [5.1, 5.2]])
 
 
-def test_a_meta_beside_it_says_which_numbers_types_have(tmp_path: Path) -> None:
-    told = euler_graph.as_json()
-    path = written(tmp_path, told, euler_graph.meta(told, ["0", "never", "1"], ["1", "unused", "0"]))
+def test_meta_file_gives_the_numbers_of_types(tmp_path: Path) -> None:
+    document = euler_graph.as_json()
+    path = write_graph(tmp_path, document, euler_graph.meta(document, ["0", "never", "1"], ["1", "unused", "0"]))
     source = open_source(path)
     assert [node_type.name for node_type in source.schema.node_types] == ["_0", "never", "_1"]
     assert [t.relation for t in source.schema.edge_types] == ["_1", "_1", "unused", "_0"]
@@ -69,56 +69,56 @@ def test_a_meta_beside_it_says_which_numbers_types_have(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [3, 20, 60, -1])
-def test_a_meta_that_is_cut_off_or_too_long_is_refused(tmp_path: Path, cut: int) -> None:
-    told = euler_graph.as_json()
-    whole = euler_graph.meta(told, ["1", "0"], ["0", "1"])
-    written(tmp_path, told, whole[:cut] if cut > 0 else whole + b"more")
+def test_truncated_or_overlong_meta_is_refused(tmp_path: Path, cut: int) -> None:
+    document = euler_graph.as_json()
+    meta = euler_graph.meta(document, ["1", "0"], ["0", "1"])
+    write_graph(tmp_path, document, meta[:cut] if cut > 0 else meta + b"more")
     with pytest.raises(InvalidRequest, match=r"euler\.meta: .*version 2\.0"):
         open_source(tmp_path)
 
 
 def test_edges_may_come_before_nodes_and_other_keys_between(tmp_path: Path) -> None:
-    told = {"name": "g", "edges": [edge(1, 2)], "about": {"x": [1, {"y": "]"}]}, "nodes": [node(1, "a"), node(2, "b")]}
-    nodes, edges = everything(open_source(written(tmp_path, told)))
+    document = {"name": "g", "edges": [edge(1, 2)], "about": {"x": [1, {"y": "]"}]}, "nodes": [node(1, "a"), node(2, "b")]}
+    nodes, edges = read_all(open_source(write_graph(tmp_path, document)))
     assert [chunk.etype for chunk in edges] == ["a:_0:b"]
     assert [chunk.ntype for chunk in nodes] == ["a", "b"]
 
 
-def test_chunks_have_as_many_rows_as_they_may_and_the_same_ones_again(tmp_path: Path) -> None:
-    told = {"nodes": [node(i, f"t{i % 2}") for i in range(25)], "edges": [edge(i, i + 1) for i in range(24)]}
-    source = open_source(written(tmp_path, told), chunk_rows=10)
-    nodes, edges = everything(source)
+def test_chunks_are_bounded_and_reproducible(tmp_path: Path) -> None:
+    document = {"nodes": [node(i, f"t{i % 2}") for i in range(25)], "edges": [edge(i, i + 1) for i in range(24)]}
+    source = open_source(write_graph(tmp_path, document), chunk_rows=10)
+    nodes, edges = read_all(source)
     assert [len(chunk) for chunk in nodes] == [5, 5, 5, 5, 3, 2]
     assert sum(map(len, edges)) == 24
-    again = everything(source)
-    assert [chunk.ids.tolist() for chunk in nodes] == [chunk.ids.tolist() for chunk in again[0]]
+    repeated = read_all(source)
+    assert [chunk.ids.tolist() for chunk in nodes] == [chunk.ids.tolist() for chunk in repeated[0]]
 
 
-def test_little_of_a_long_file_is_held_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_file_is_read_within_a_small_buffer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "BLOCK_BYTES", 64)
-    told = {"nodes": [node(i, x=("binary", "é]}," * (i % 7))) for i in range(200)], "edges": []}
-    path = written(tmp_path, told, ensure_ascii=False)
-    held = []
-    text = reading._Text
-    more: Callable[[Any], bool] = text._more
+    document = {"nodes": [node(i, x=("binary", "é]}," * (i % 7))) for i in range(200)], "edges": []}
+    path = write_graph(tmp_path, document, ensure_ascii=False)
+    buffer_sizes = []
+    text_class = reading._TextWindow
+    original: Callable[[Any], bool] = text_class._read_more
 
-    def watched(self: Any) -> bool:
-        found = more(self)
-        held.append(len(self._buffer))
-        return found
+    def record_size(self: Any) -> bool:
+        result = original(self)
+        buffer_sizes.append(len(self._buffer))
+        return result
 
-    monkeypatch.setattr(text, "_more", watched)
+    monkeypatch.setattr(text_class, "_more", record_size)
     source = open_source(path)
     (chunk,) = source.node_chunks()
     assert chunk.ids.tolist() == list(range(200))
-    assert max(held) < 512 < path.stat().st_size / 20
+    assert max(buffer_sizes) < 512 < path.stat().st_size / 20
     indptr, values = chunk.features["x"]
     assert values[indptr[6] : indptr[7]].tobytes().decode() == "é]}," * 6
 
 
-def test_what_rows_lack_is_zero_or_empty_and_features_are_of_their_type_alone(tmp_path: Path) -> None:
-    told = {"nodes": [node(1, "a", d=("dense", [1, 2.5]), s=("sparse", [7])), node(2, "a"), node(3, "b", t=("binary", "x"))], "edges": []}
-    source = open_source(written(tmp_path, told))
+def test_missing_values_are_zero_or_empty_per_type(tmp_path: Path) -> None:
+    document = {"nodes": [node(1, "a", d=("dense", [1, 2.5]), s=("sparse", [7])), node(2, "a"), node(3, "b", t=("binary", "x"))], "edges": []}
+    source = open_source(write_graph(tmp_path, document))
     first, second = source.node_chunks()
     dense, (indptr, values) = first.features["d"], first.features["s"]
     assert np.asarray(dense).tolist() == [[1, 2.5], [0, 0]]
@@ -153,28 +153,28 @@ def test_what_rows_lack_is_zero_or_empty_and_features_are_of_their_type_alone(tm
         ("seven", "", "expected an object"),
     ],
 )
-def test_a_bad_row_is_told_with_its_line_and_left_out(tmp_path: Path, row: Any, column: str, reason: str) -> None:
+def test_bad_row_is_reported_with_its_line_and_skipped(tmp_path: Path, row: Any, column: str, reason: str) -> None:
     good = node(1, d=("dense", [1, 2]), s=("sparse", [3]), t=("binary", "x"))
-    rows = ",\n".join(json.dumps(one) for one in (good, row, node(2)))
-    (chunk,) = open_source(written(tmp_path, f'{{"nodes": [\n{rows}\n], "edges": []}}')).node_chunks()
+    rows = ",\n".join(json.dumps(item) for item in (good, row, node(2)))
+    (chunk,) = open_source(write_graph(tmp_path, f'{{"nodes": [\n{rows}\n], "edges": []}}')).node_chunks()
     assert chunk.ids.tolist() == [1, 2]
     (bad,) = chunk.bad
     assert (bad.file, bad.row, bad.column) == ("graph.json", 3, column)
     assert reason in bad.reason
 
 
-def test_an_edge_to_nobody_is_told_with_its_line_also_to_one_that_was_left_out(tmp_path: Path) -> None:
-    rows = ",\n".join(json.dumps(one) for one in (edge(1, 2), edge(1, 9), edge(3, 2), edge(2, 1)))
+def test_dangling_edge_is_reported_with_its_line(tmp_path: Path) -> None:
+    rows = ",\n".join(json.dumps(item) for item in (edge(1, 2), edge(1, 9), edge(3, 2), edge(2, 1)))
     nodes = [node(1, "a"), node(2, "b"), node(3, "a", weight=-1)]
-    source = open_source(written(tmp_path, f'{{"nodes": {json.dumps(nodes)}, "edges": [\n{rows}]}}'))
-    left = {("a", 1), ("b", 2)}
-    chunks = list(source.edge_chunks(lambda ntype, ids: np.array([(ntype, i) in left for i in ids.tolist()])))
+    source = open_source(write_graph(tmp_path, f'{{"nodes": {json.dumps(nodes)}, "edges": [\n{rows}]}}'))
+    loaded = {("a", 1), ("b", 2)}
+    chunks = list(source.edge_chunks(lambda ntype, ids: np.array([(ntype, i) in loaded for i in ids.tolist()])))
     assert [(chunk.etype, chunk.src.tolist(), chunk.dst.tolist()) for chunk in chunks] == [("a:_0:b", [1], [2]), ("b:_0:a", [2], [1])]
     assert [(bad.row, bad.column, bad.value) for chunk in chunks for bad in chunk.bad] == [(3, "dst", "9"), (4, "src", "3")]
 
 
-def test_rows_that_are_all_bad_are_told_too(tmp_path: Path) -> None:
-    source = open_source(written(tmp_path, {"nodes": [node(1)], "edges": [edge(1, 9), edge(-1, 1)]}))
+def test_chunk_of_only_bad_rows_is_reported(tmp_path: Path) -> None:
+    source = open_source(write_graph(tmp_path, {"nodes": [node(1)], "edges": [edge(1, 9), edge(-1, 1)]}))
     (chunk,) = source.edge_chunks()
     assert (len(chunk), len(chunk.bad)) == (0, 2)
 
@@ -193,26 +193,26 @@ def test_rows_that_are_all_bad_are_told_too(tmp_path: Path) -> None:
         ('{"nodes": [\n{"id": ' + "9" * 5000 + "}]}", "line 2: this can not be read: Exceeds the limit"),
     ],
 )
-def test_a_file_that_is_no_such_json_is_refused_with_its_line(tmp_path: Path, text: str, refused: str) -> None:
+def test_malformed_json_is_refused_with_its_line(tmp_path: Path, text: str, refused: str) -> None:
     with pytest.raises(InvalidRequest, match=re.escape(refused)):
-        open_source(written(tmp_path, text))
+        open_source(write_graph(tmp_path, text))
 
 
-def test_json_of_dgl_is_dgl_s(tmp_path: Path) -> None:
+def test_dgl_metadata_is_not_read_as_euler(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match=r"node_type 0: expected a list"):
-        open_source(written(tmp_path, {"graph_name": "dgl", "node_type": 0, "edges": {"a:b:c": {}}}))
+        open_source(write_graph(tmp_path, {"graph_name": "dgl", "node_type": 0, "edges": {"a:b:c": {}}}))
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
-    path = written(tmp_path, "")
+def test_invalid_utf8_is_refused(tmp_path: Path) -> None:
+    path = write_graph(tmp_path, "")
     path.write_bytes(b'{"nodes": [\n{"id": 1, "type": "\xff"}]}')
     with pytest.raises(InvalidRequest, match=r"graph\.json, line .*not UTF-8"):
         open_source(path)
 
 
-def test_reserved_names_are_renamed_and_what_is_not_for_it_refused(tmp_path: Path) -> None:
+def test_reserved_names_need_renaming_and_options_are_checked(tmp_path: Path) -> None:
     row = {"id": 1, "type": 0, "weight": 2, "features": [{"name": "id", "type": "sparse", "value": [5]}]}
-    path = written(tmp_path, {"nodes": [row], "edges": []})
+    path = write_graph(tmp_path, {"nodes": [row], "edges": []})
     with pytest.raises(InvalidRequest, match="feature 'id': the name is reserved"):
         open_source(path)
     source = open_source(path, rename={"id": "number"})
@@ -222,9 +222,9 @@ def test_reserved_names_are_renamed_and_what_is_not_for_it_refused(tmp_path: Pat
         open_source(path, weights={"a": "b"})
 
 
-def test_an_element_that_never_ends_is_refused_before_the_file_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_element_is_refused_before_it_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MAX_ELEMENT", 1000)
     monkeypatch.setattr(reading, "BLOCK_BYTES", 100)
-    path = written(tmp_path, '{"nodes": [\n{"id": 1, "type": 0, "weight": 1},\n{"id": "' + "x" * 100_000)
+    path = write_graph(tmp_path, '{"nodes": [\n{"id": 1, "type": 0, "weight": 1},\n{"id": "' + "x" * 100_000)
     with pytest.raises(InvalidRequest, match="line 3: what begins here has no end within 1,000 letters"):
         open_source(path)

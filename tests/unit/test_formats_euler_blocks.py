@@ -17,7 +17,7 @@ from asterism import InvalidRequest
 from asterism.formats import eulerblocks, open_source
 from asterism.formats.euler import EulerSource
 
-BY_HAND = """\
+HANDWRITTEN = """\
 {"node_id": 10, "node_type": 0, "node_weight": 1.5, "neighbor": {"0": {"11": 2.0, "12": 0.5}, "1": {"10": 1}},\
  "uint64_feature": {"0": [7, 8, 9]}, "float_feature": {"0": [0.25, -1], "1": [3]}, "binary_feature": {"0": "ten"},\
  "edge": [{"src_id": 10, "dst_id": 11, "edge_type": 0, "weight": 2.0, "uint64_feature": {}, "float_feature": {"0": [4.5]}, "binary_feature": {}}]}
@@ -28,7 +28,7 @@ BY_HAND = """\
 """
 
 
-def written(folder: Path, blocks: list[Any] | str, meta: dict[str, int] | None = None) -> Path:
+def write_graph(folder: Path, blocks: list[Any] | str, meta: dict[str, int] | None = None) -> Path:
     path = folder / "graph.json"
     path.write_text(blocks if isinstance(blocks, str) else "".join(json.dumps(block) + "\n" for block in blocks))
     if meta is not None:
@@ -36,19 +36,19 @@ def written(folder: Path, blocks: list[Any] | str, meta: dict[str, int] | None =
     return path
 
 
-def content(source: Any) -> tuple[dict[tuple[str, int], Any], list[Any], list[Any]]:
+def read_content(source: Any) -> tuple[dict[tuple[str, int], Any], list[Any], list[Any]]:
     """Nodes by type and id, edges with their ends, and bad rows."""
 
     def rows(chunk: Any) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = [{} for _ in range(len(chunk))]
+        records: list[dict[str, Any]] = [{} for _ in range(len(chunk))]
         for name, column in chunk.features.items():
-            for at, row in enumerate(found):
-                row[name] = (column[1][column[0][at] : column[0][at + 1]] if isinstance(column, tuple) else np.asarray(column)[at]).tolist()
-        return found
+            for index, row in enumerate(records):
+                row[name] = (column[1][column[0][index] : column[0][index + 1]] if isinstance(column, tuple) else np.asarray(column)[index]).tolist()
+        return records
 
     nodes, edges, bad = {}, [], []
     for chunk in source.node_chunks():
-        nodes |= {(chunk.ntype, i): told for i, *told in zip(chunk.ids.tolist(), chunk.weights.tolist(), rows(chunk), strict=True)}
+        nodes |= {(chunk.ntype, i): properties for i, *properties in zip(chunk.ids.tolist(), chunk.weights.tolist(), rows(chunk), strict=True)}
         bad += chunk.bad
     for chunk in source.edge_chunks():
         edges += zip([chunk.etype] * len(chunk), chunk.src.tolist(), chunk.dst.tolist(), chunk.weights.tolist(), rows(chunk), strict=True)
@@ -56,10 +56,10 @@ def content(source: Any) -> tuple[dict[tuple[str, int], Any], list[Any], list[An
     return nodes, sorted(edges, key=repr), bad
 
 
-def test_a_file_written_by_hand_is_read_as_it_says(tmp_path: Path) -> None:
-    source = open_source(written(tmp_path, BY_HAND))
+def test_handwritten_file_is_read_exactly(tmp_path: Path) -> None:
+    source = open_source(write_graph(tmp_path, HANDWRITTEN))
     assert isinstance(source, EulerSource)
-    nodes, edges, bad = content(source)
+    nodes, edges, bad = read_content(source)
     assert nodes == {
         ("_0", 10): [1.5, {"uint64_0": [7, 8, 9], "float_0": [0.25, -1], "float_1": [3], "binary_0": list(b"ten")}],
         ("_1", 11): [0, {"binary_0": [], "float_0": [0]}],
@@ -75,28 +75,28 @@ def test_a_file_written_by_hand_is_read_as_it_says(tmp_path: Path) -> None:
     assert source.total_rows == 7
 
 
-def test_it_is_the_graph_that_json_of_2_0_says(tmp_path: Path) -> None:
+def test_blocks_give_the_same_graph_as_json_of_2_0(tmp_path: Path) -> None:
     (new := tmp_path / "new").mkdir()
     (old := tmp_path / "old").mkdir()
-    told = copy.deepcopy(euler_graph.as_json())
-    for row in [*told["nodes"], *told["edges"]]:
+    document = copy.deepcopy(euler_graph.as_json())
+    for row in [*document["nodes"], *document["edges"]]:
         for feature in row["features"]:
-            feature["name"] = euler_graph.NUMBERED[feature["name"]]
-    (new / "graph.json").write_text(json.dumps(told))
-    written(old, euler_graph.as_blocks())
-    ours, theirs = open_source(old), open_source(new)
-    assert ours.schema == theirs.schema
-    assert content(ours) == content(theirs)
-    assert len(content(ours)[1]) == 12
-    assert ours.total_rows == theirs.total_rows == 18
-    assert 0 < sum(chunk.nbytes for chunk in [*ours.node_chunks(), *ours.edge_chunks()]) <= ours.total_bytes
-    small = open_source(old, chunk_rows=4)
-    assert max(len(chunk) for chunk in [*small.node_chunks(), *small.edge_chunks()]) <= 4
-    assert content(small) == content(theirs)
+            feature["name"] = euler_graph.NUMBERED_NAMES[feature["name"]]
+    (new / "graph.json").write_text(json.dumps(document))
+    write_graph(old, euler_graph.as_blocks())
+    from_blocks, from_json = open_source(old), open_source(new)
+    assert from_blocks.schema == from_json.schema
+    assert read_content(from_blocks) == read_content(from_json)
+    assert len(read_content(from_blocks)[1]) == 12
+    assert from_blocks.total_rows == from_json.total_rows == 18
+    assert 0 < sum(chunk.nbytes for chunk in [*from_blocks.node_chunks(), *from_blocks.edge_chunks()]) <= from_blocks.total_bytes
+    small_chunks = open_source(old, chunk_rows=4)
+    assert max(len(chunk) for chunk in [*small_chunks.node_chunks(), *small_chunks.edge_chunks()]) <= 4
+    assert read_content(small_chunks) == read_content(from_json)
 
 
-def test_its_meta_says_how_many_types_there_are_so_that_they_keep_their_numbers(tmp_path: Path) -> None:
-    path = written(tmp_path, BY_HAND, {**euler_graph.META, "node_type_num": 3, "edge_type_num": 4})
+def test_meta_file_gives_the_number_of_types(tmp_path: Path) -> None:
+    path = write_graph(tmp_path, HANDWRITTEN, {**euler_graph.META, "node_type_num": 3, "edge_type_num": 4})
     source = open_source(path)
     assert [t.name for t in source.schema.node_types] == ["_0", "_1", "_2"]
     assert list(dict.fromkeys(t.relation for t in source.schema.edge_types)) == ["_0", "_1", "_2", "_3"]
@@ -106,7 +106,7 @@ def test_its_meta_says_how_many_types_there_are_so_that_they_keep_their_numbers(
         open_source(path)
 
 
-def set_(*path: str | int, to: Any) -> Callable[[Any], None]:
+def set_value(*path: str | int, to: Any) -> Callable[[Any], None]:
     def change(block: Any) -> None:
         for key in path[:-1]:
             block = block[key]
@@ -118,46 +118,46 @@ def set_(*path: str | int, to: Any) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("change", "column", "value", "reason"),
     [
-        (set_("node_id", to=-3), "node_id", "-3", "an id is not negative"),
-        (set_("node_weight", to=-1), "node_weight", "-1", "a weight is not negative"),
-        (set_("node_type", to=2), "node_type", "2", "the meta beside the file has 2 node types"),
-        (set_("node_type", to="0"), "node_type", "0", "a type is a whole number"),
-        (set_("float_feature", "0", to=[1.0]), "float_0", "[1.0]", "expected 2 values"),
-        (set_("float_feature", "0", to=[1.0, 1e300]), "float_0", "1e+300", "does not fit float32"),
-        (set_("uint64_feature", "0", to=[1 << 63]), "uint64_0", "9223372036854775808", "does not fit int64"),
-        (set_("uint64_feature", "5", to=[1]), "uint64_feature", "5", "below the 2 of the meta"),
-        (set_("binary_feature", to=["a"]), "binary_feature", "['a']", "expected an object of features"),
-        (set_("edge", 0, "src_id", to=5), "src_id", "5", "an edge stands in the block of its source"),
-        (set_("edge", 0, "weight", to=9.0), "weight", "9.0", "the same edge weighs 5.0 among the neighbors of node 4"),
-        (set_("edge", 0, "edge_type", to=0), "dst_id", "5", "not among the neighbors of node 4 by edges of type 0"),
-        (set_("edge", to=7), "edge", "7", "expected a list"),
-        (set_("edge", 0, to=7), "edge", "7", "expected an object"),
-        (set_("edge", 0, "dst_id", to=[5]), "dst_id", "[5]", "an id is a whole number"),
-        (set_("neighbor", "1", "99", to=1.0), "dst_id", "99", "there is no such node"),
-        (set_("neighbor", "1", "x", to=1.0), "dst_id", "x", "an id is a whole number"),
-        (set_("neighbor", "7", to={"5": 1.0}), "edge_type", "7", "the meta beside the file has 2 edge types"),
-        (set_("neighbor", to=[5]), "neighbor", "[5]", "expected an object of neighbors"),
+        (set_value("node_id", to=-3), "node_id", "-3", "an id is not negative"),
+        (set_value("node_weight", to=-1), "node_weight", "-1", "a weight is not negative"),
+        (set_value("node_type", to=2), "node_type", "2", "the meta beside the file has 2 node types"),
+        (set_value("node_type", to="0"), "node_type", "0", "a type is a whole number"),
+        (set_value("float_feature", "0", to=[1.0]), "float_0", "[1.0]", "expected 2 values"),
+        (set_value("float_feature", "0", to=[1.0, 1e300]), "float_0", "1e+300", "does not fit float32"),
+        (set_value("uint64_feature", "0", to=[1 << 63]), "uint64_0", "9223372036854775808", "does not fit int64"),
+        (set_value("uint64_feature", "5", to=[1]), "uint64_feature", "5", "below the 2 of the meta"),
+        (set_value("binary_feature", to=["a"]), "binary_feature", "['a']", "expected an object of features"),
+        (set_value("edge", 0, "src_id", to=5), "src_id", "5", "an edge stands in the block of its source"),
+        (set_value("edge", 0, "weight", to=9.0), "weight", "9.0", "the same edge weighs 5.0 among the neighbors of node 4"),
+        (set_value("edge", 0, "edge_type", to=0), "dst_id", "5", "not among the neighbors of node 4 by edges of type 0"),
+        (set_value("edge", to=7), "edge", "7", "expected a list"),
+        (set_value("edge", 0, to=7), "edge", "7", "expected an object"),
+        (set_value("edge", 0, "dst_id", to=[5]), "dst_id", "[5]", "an id is a whole number"),
+        (set_value("neighbor", "1", "99", to=1.0), "dst_id", "99", "there is no such node"),
+        (set_value("neighbor", "1", "x", to=1.0), "dst_id", "x", "an id is a whole number"),
+        (set_value("neighbor", "7", to={"5": 1.0}), "edge_type", "7", "the meta beside the file has 2 edge types"),
+        (set_value("neighbor", to=[5]), "neighbor", "[5]", "expected an object of neighbors"),
     ],
 )
-def test_a_bad_row_is_told_with_its_line_and_left_out(tmp_path: Path, change: Callable[[Any], None], column: str, value: str, reason: str) -> None:
+def test_bad_row_is_reported_with_its_line_and_skipped(tmp_path: Path, change: Callable[[Any], None], column: str, value: str, reason: str) -> None:
     blocks = euler_graph.as_blocks()
     change(blocks[3])
-    nodes, edges, bad = content(open_source(written(tmp_path, blocks, euler_graph.META)))
+    nodes, edges, bad = read_content(open_source(write_graph(tmp_path, blocks, euler_graph.META)))
     assert (bad[0].file, bad[0].row, bad[0].column) == ("graph.json", 4, column)
     assert value in bad[0].value
     assert reason in bad[0].reason
-    whole = content(open_source(written(tmp_path, euler_graph.as_blocks(), euler_graph.META)))
-    assert {4} >= {i for _, i in whole[0].keys() - nodes.keys()}
-    assert nodes.items() <= whole[0].items()
-    assert [edge for edge in edges if 4 not in edge[1:3]] == [edge for edge in whole[1] if 4 not in edge[1:3]]
+    unchanged = read_content(open_source(write_graph(tmp_path, euler_graph.as_blocks(), euler_graph.META)))
+    assert {4} >= {i for _, i in unchanged[0].keys() - nodes.keys()}
+    assert nodes.items() <= unchanged[0].items()
+    assert [edge for edge in edges if 4 not in edge[1:3]] == [edge for edge in unchanged[1] if 4 not in edge[1:3]]
 
 
 def test_edges_without_neighbors_are_edges(tmp_path: Path) -> None:
     blocks = euler_graph.as_blocks()
     for block in blocks:
         del block["neighbor"]
-    whole = content(open_source(written(tmp_path, euler_graph.as_blocks())))
-    assert content(open_source(written(tmp_path, blocks))) == whole
+    expected = read_content(open_source(write_graph(tmp_path, euler_graph.as_blocks())))
+    assert read_content(open_source(write_graph(tmp_path, blocks))) == expected
 
 
 @pytest.mark.parametrize(
@@ -176,12 +176,12 @@ def test_edges_without_neighbors_are_edges(tmp_path: Path) -> None:
         ('{"node_id": -1, "node_type": 0, "node_weight": 1}', "no node of it can be read"),
     ],
 )
-def test_a_file_that_is_no_such_json_is_refused_with_its_line(tmp_path: Path, text: str, refused: str) -> None:
+def test_malformed_json_is_refused_with_its_line(tmp_path: Path, text: str, refused: str) -> None:
     with pytest.raises(InvalidRequest, match=re.escape(refused)):
-        open_source(written(tmp_path, text))
+        open_source(write_graph(tmp_path, text))
 
 
-def test_a_block_that_never_ends_is_refused_before_it_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_block_is_refused_before_it_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eulerblocks, "MAX_ELEMENT", 1000)
     with pytest.raises(InvalidRequest, match="line 1: what begins here has no end within 1,000 letters"):
-        open_source(written(tmp_path, '{"node_id": 1, "node_type": 0, "float_feature": {"0": [' + "1, " * 100_000))
+        open_source(write_graph(tmp_path, '{"node_id": 1, "node_type": 0, "float_feature": {"0": [' + "1, " * 100_000))

@@ -13,11 +13,11 @@ import pytest
 from tests.kit import pglbox_files as kit
 
 from asterism.formats import csvfiles, open_source, pglboxnodes
-from asterism.formats.chunks import BadRow, EdgeChunk, Source
+from asterism.formats.chunks import BadRow, EdgeChunk, GraphSource
 from asterism.formats.pglboxconfig import IGNORED, KEYS, read_config
 from asterism_proto.errors import InvalidRequest
 
-SEEN_IN_THE_WILD = """
+UPSTREAM_KEYS = """
 batch_size chunk_num debug_mode dense_lr dump_node_emb_name dump_node_name emb_size epochs etype2files excluded_train_pair feature_mode gcl_loss
 gpups_memory_allocated_rate graph_data_fs_name graph_data_fs_ugi graph_data_hdfs_path graph_data_local_path hadoop_home hadoop_shard hcl
 infer_batch_size infer_node_type infer_nodes infer_samples init_range load_binary_mode loss_type margin max_slot_value_size mem_cache_passid_num
@@ -32,12 +32,12 @@ files2saved log_steps save_steps pair_stream_shuffle_size res_alpha interact_mod
 """The keys of the configurations that PGLBox and Graph4Rec come with, and those that their programs ask for."""
 
 
-def test_every_key_means_something_or_is_listed_as_meaning_nothing() -> None:
-    assert set(SEEN_IN_THE_WILD.split()) - KEYS - set(IGNORED) == set()
+def test_every_upstream_key_is_supported_or_ignored() -> None:
+    assert set(UPSTREAM_KEYS.split()) - KEYS - set(IGNORED) == set()
     assert KEYS & set(IGNORED) == set()
 
 
-def test_keys_that_mean_nothing_are_listed_with_whose_they_are(tmp_path: Path) -> None:
+def test_ignored_keys_are_listed_with_their_owner(tmp_path: Path) -> None:
     config = read_config(kit.write(tmp_path, emb_size=64, sparse_lr=0.1, walk_len=7))
     assert config.ignored == {"emb_size": "the model", "sparse_lr": "the optimizer"}
     assert config["walk_len"] == 7
@@ -76,15 +76,15 @@ def test_a_wrong_key_or_value_is_refused_by_name(tmp_path: Path, keys: dict[str,
         read_config(kit.write(tmp_path, **keys))
 
 
-def test_a_configuration_makes_no_objects(tmp_path: Path) -> None:
+def test_configuration_cannot_construct_objects(tmp_path: Path) -> None:
     path = kit.write(tmp_path)
     path.write_text(path.read_text() + "task_name: !!python/object/apply:os.getcwd []\n")
     with pytest.raises(InvalidRequest, match="can not be read"):
         read_config(path)
 
 
-def nodes_of(source: Source) -> tuple[dict[tuple[str, int], dict[str, list[int]]], list[BadRow]]:
-    found: dict[tuple[str, int], dict[str, list[int]]] = {}
+def read_nodes(source: GraphSource) -> tuple[dict[tuple[str, int], dict[str, list[int]]], list[BadRow]]:
+    slots_by_node: dict[tuple[str, int], dict[str, list[int]]] = {}
     bad: list[BadRow] = []
     for chunk in source.node_chunks():
         bad += chunk.bad
@@ -92,50 +92,50 @@ def nodes_of(source: Source) -> tuple[dict[tuple[str, int], dict[str, list[int]]
             columns = {
                 name: value[1][value[0][row] : value[0][row + 1]].tolist() for name, value in chunk.features.items() if isinstance(value, tuple)
             }
-            assert (chunk.ntype, node) not in found
-            found[chunk.ntype, node] = columns
-    return found, bad
+            assert (chunk.ntype, node) not in slots_by_node
+            slots_by_node[chunk.ntype, node] = columns
+    return slots_by_node, bad
 
 
-def edges_of(source: Source) -> tuple[Counter[tuple[str, int, int, float]], list[BadRow]]:
-    found: Counter[tuple[str, int, int, float]] = Counter()
+def read_edges(source: GraphSource) -> tuple[Counter[tuple[str, int, int, float]], list[BadRow]]:
+    counts: Counter[tuple[str, int, int, float]] = Counter()
     bad: list[BadRow] = []
     for chunk in source.edge_chunks():
         assert isinstance(chunk, EdgeChunk)
         bad += chunk.bad
         weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
-        found.update(zip([chunk.etype] * len(chunk), chunk.src.tolist(), chunk.dst.tolist(), weights.tolist(), strict=True))
-    return found, bad
+        counts.update(zip([chunk.etype] * len(chunk), chunk.src.tolist(), chunk.dst.tolist(), weights.tolist(), strict=True))
+    return counts, bad
 
 
 def expected_edges(*, both_ways: bool) -> Counter[tuple[str, int, int, float]]:
-    wanted = Counter(
+    expected = Counter(
         [("u:buy:i", *row) for row in kit.BUYS] + [("u:to:u", *row, 1.0) for row in kit.KNOWS] + [("i:to:t", *row, 1.0) for row in kit.HAS]
     )
     if both_ways:
-        turned = {"u:buy:i": "i:buy:u", "u:to:u": "u:to:u", "i:to:t": "t:to:i"}
-        wanted.update([(turned[name], dst, src, weight) for name, src, dst, weight in wanted.elements()])
-    return wanted
+        reverse_types = {"u:buy:i": "i:buy:u", "u:to:u": "u:to:u", "i:to:t": "t:to:i"}
+        expected.update([(reverse_types[name], dst, src, weight) for name, src, dst, weight in expected.elements()])
+    return expected
 
 
 @pytest.mark.parametrize("block", [64, 1 << 20])
-def test_nodes_of_several_types_in_common_files_keep_their_slots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+def test_nodes_of_types_in_shared_files_keep_their_slots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     monkeypatch.setattr(pglboxnodes, "BLOCK_BYTES", block)
     source = open_source(kit.write(tmp_path))
     assert [(node.name, [f.name for f in node.features]) for node in source.schema.node_types] == [(name, ["_11", "_12"]) for name in ("u", "i", "t")]
     assert source.schema.ids == "global"
-    found, bad = nodes_of(source)
-    wanted = {("u", user): {"_11": [], "_12": [user]} for user in kit.USERS}
-    wanted |= {("i", item): {"_11": kit.SLOTS[item], "_12": []} for item in kit.ITEMS}
-    wanted |= {("t", tag): {"_11": [], "_12": []} for tag in kit.TAGS}
-    assert (found, bad) == (wanted, [])
+    nodes, bad = read_nodes(source)
+    expected = {("u", user): {"_11": [], "_12": [user]} for user in kit.USERS}
+    expected |= {("i", item): {"_11": kit.SLOTS[item], "_12": []} for item in kit.ITEMS}
+    expected |= {("t", tag): {"_11": [], "_12": []} for tag in kit.TAGS}
+    assert (nodes, bad) == (expected, [])
 
 
 @pytest.mark.parametrize("symmetry", [True, False])
-def test_edges_have_their_weights_and_with_symmetry_their_way_back(tmp_path: Path, symmetry: bool) -> None:
+def test_edges_have_weights_and_reverses_with_symmetry(tmp_path: Path, symmetry: bool) -> None:
     source = open_source(kit.write(tmp_path, symmetry=symmetry, meta_path="u2u"))
-    found, bad = edges_of(source)
-    assert (found, bad) == (expected_edges(both_ways=symmetry), [])
+    edges, bad = read_edges(source)
+    assert (edges, bad) == (expected_edges(both_ways=symmetry), [])
     assert {edge.name: edge.weighted for edge in source.schema.edge_types} == {
         "u:buy:i": True,
         "u:to:u": False,
@@ -146,36 +146,36 @@ def test_edges_have_their_weights_and_with_symmetry_their_way_back(tmp_path: Pat
 
 @pytest.mark.parametrize("symmetric", [True, False])
 @pytest.mark.parametrize("rows", [1 << 18, 3])
-def test_rows_that_sharding_put_into_two_parts_or_twice_into_one_are_there_once(tmp_path: Path, symmetric: bool, rows: int) -> None:
+def test_rows_duplicated_by_sharding_are_read_once(tmp_path: Path, symmetric: bool, rows: int) -> None:
     path = kit.write(tmp_path, hadoop_shard=True, num_part=7)
     kit.write_parts(tmp_path, 7, symmetric=symmetric)
     lines = [line for part in (tmp_path / "data/u2buy2i").iterdir() for line in part.read_text().splitlines()]
     assert len(lines) == len(kit.BUYS) * (2 if symmetric else 1)
     assert any(src % 7 == dst % 7 for src, dst, _ in kit.BUYS)
-    assert edges_of(open_source(path, chunk_rows=rows))[0] == expected_edges(both_ways=True)
+    assert read_edges(open_source(path, chunk_rows=rows))[0] == expected_edges(both_ways=True)
 
 
-def test_bad_rows_are_told_with_file_line_column_and_value(tmp_path: Path) -> None:
+def test_bad_rows_are_reported_with_their_position_and_value(tmp_path: Path) -> None:
     path = kit.write(tmp_path)
     data = tmp_path / "data"
     (data / "node_types/part-00000").write_text("u\t1\t12:1\n\nu\t-4\nu\nother\tx\nu\t5\t12:a,2\nu\t6\tcolour\ni\t7\t11:1,2\t11:3\n")
     (data / "u2u.txt").write_text("1\t2\n1\tb\n3\n")
     (data / "u2buy2i/edges").write_text("1\t2\t0.5\n1\t2\t-1\n1\t2\tnan\n")
-    found, bad = nodes_of(open_source(path))
+    nodes, bad = read_nodes(open_source(path))
     assert [str(row) for row in bad] == [
         "node_types/part-00000, row 3, column 'id', value '-4': an id is not negative",
         "node_types/part-00000, row 4, column '', value 'u': expected a type, a tab and an id",
         "node_types/part-00000, row 6, column '12', value '12:a,2': expected int64 values",
         "node_types/part-00000, row 7, column '', value 'colour': expected slot:value behind the id, with tabs between",
     ]
-    assert (found["u", 1]["_12"], found["i", 7]["_11"]) == ([1], [1, 2, 3])
-    told = [str(row) for row in edges_of(open_source(path))[1]]
-    assert told[:2] == [
+    assert (nodes["u", 1]["_12"], nodes["i", 7]["_11"]) == ([1], [1, 2, 3])
+    messages = [str(row) for row in read_edges(open_source(path))[1]]
+    assert messages[:2] == [
         "u2buy2i/edges, row 2, column 'weight', value '-1': a weight is not negative",
         "u2buy2i/edges, row 3, column 'weight', value 'nan': a weight is finite and fits float32",
     ]
-    assert any("u2u.txt, row 2, column 'dst', value 'b': an id is a whole number" in one for one in told)
-    assert any("u2u.txt, row 3" in one and "expected 2 columns, found 1" in one for one in told)
+    assert any("u2u.txt, row 2, column 'dst', value 'b': an id is a whole number" in message for message in messages)
+    assert any("u2u.txt, row 3" in message and "expected 2 columns, found 1" in message for message in messages)
 
 
 def test_features_of_graph4rec_are_lists_and_texts(tmp_path: Path) -> None:
@@ -188,13 +188,13 @@ def test_features_of_graph4rec_are_lists_and_texts(tmp_path: Path) -> None:
         [],
         [("x", "ragged", "float32")],
     ]
-    found, bad = nodes_of(source)
+    nodes, bad = read_nodes(source)
     assert bad == []
-    assert found["u", 1] == {"age": [30, 31], "word": list(b"two words")}
-    assert (found["t", 201], found["t", 202]) == ({"x": [0.5, 1000.0]}, {"x": []})
+    assert nodes["u", 1] == {"age": [30, 31], "word": list(b"two words")}
+    assert (nodes["t", 201], nodes["t", 202]) == ({"x": [0.5, 1000.0]}, {"x": []})
 
 
-def test_files_that_are_not_there_empty_or_compressed_are_told(tmp_path: Path) -> None:
+def test_missing_empty_or_compressed_files_are_refused(tmp_path: Path) -> None:
     path = kit.write(tmp_path, etype2files="u2u:nowhere", meta_path="u2u")
     with pytest.raises(InvalidRequest, match=r"etype2files: 'u:to:u': nowhere: there is no such file or folder under .*data"):
         open_source(path)
@@ -231,12 +231,12 @@ def test_memory_does_not_grow_with_the_files(tmp_path: Path, monkeypatch: pytest
     for rows in (20_000, 100_000):
         (tmp_path / "data/node_types/part-00000").write_text("".join(line.format(i) for i in range(1000, 1000 + rows)))
         tracemalloc.start()
-        before = pa.total_allocated_bytes()
-        most, count = 0, 0
+        base_bytes = pa.total_allocated_bytes()
+        peak_bytes, count = 0, 0
         for chunk in open_source(path).node_chunks():
             count += len(chunk)
-            most = max(most, pa.total_allocated_bytes() - before)
-        peaks.append(tracemalloc.get_traced_memory()[1] + most)
+            peak_bytes = max(peak_bytes, pa.total_allocated_bytes() - base_bytes)
+        peaks.append(tracemalloc.get_traced_memory()[1] + peak_bytes)
         tracemalloc.stop()
         assert count > rows
     assert peaks[1] < 1.5 * peaks[0], peaks

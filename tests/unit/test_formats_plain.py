@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from asterism.formats import EdgeChunk, NodeChunk, Source, open_source
+from asterism.formats import EdgeChunk, NodeChunk, GraphSource, open_source
 from asterism.formats.chunks import Ids, Mask
 from asterism_proto.errors import InvalidRequest
 
 PEOPLE = "nodes: {person: {files: people.csv, id: id}}\n"
 
 
-def source(folder: Path, schema: str, files: Mapping[str, str | bytes] | None = None, **options: int) -> Source:
+def source(folder: Path, schema: str, files: Mapping[str, str | bytes] | None = None, **options: int) -> GraphSource:
     for name, content in (files or {}).items():
         (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     (folder / "schema.yaml").write_text(schema)
@@ -33,7 +33,7 @@ def edges(folder: Path, schema: str, files: Mapping[str, str | bytes], **options
     return list(source(folder, schema, files, **options).edge_chunks())
 
 
-def bad(chunk: NodeChunk | EdgeChunk) -> list[tuple[int, str, str]]:
+def bad_rows(chunk: NodeChunk | EdgeChunk) -> list[tuple[int, str, str]]:
     return [(row.row, row.column, row.value) for row in chunk.bad]
 
 
@@ -95,31 +95,31 @@ nodes:
         ("3,1,5", "", "3,1,5", "expected 2 columns, found 3"),
     ],
 )
-def test_a_bad_row_is_named_by_its_line_and_value_and_the_others_are_kept(tmp_path: Path, row: str, column: str, value: str, reason: str) -> None:
+def test_bad_row_is_reported_by_line_and_others_are_kept(tmp_path: Path, row: str, column: str, value: str, reason: str) -> None:
     schema = "nodes: {person: {files: people.csv, id: id, weight: w}}\n"
     (chunk,) = nodes(tmp_path, schema, {"people.csv": f"id,w\n1,0.5\n\n{row}\r\n2,2\n"})
     assert chunk.ids.tolist() == [1, 2]
     assert chunk.weights is not None
     assert chunk.weights.tolist() == [0.5, 2]
-    (found,) = chunk.bad
-    assert (found.file, found.row, found.column, found.value) == ("people.csv", 4, column, value)
-    assert reason in found.reason
+    (bad_row,) = chunk.bad
+    assert (bad_row.file, bad_row.row, bad_row.column, bad_row.value) == ("people.csv", 4, column, value)
+    assert reason in bad_row.reason
 
 
 def test_a_row_is_bad_once_even_if_two_columns_are(tmp_path: Path) -> None:
     (chunk,) = nodes(tmp_path, "nodes: {person: {files: people.csv, id: id, weight: w}}\n", {"people.csv": "id,w\n-1,-1\n-2,1\n3,-3\n4,4\n"})
     assert chunk.ids.tolist() == [4]
-    assert bad(chunk) == [(2, "id", "-1"), (3, "id", "-2"), (4, "w", "-3")]
+    assert bad_rows(chunk) == [(2, "id", "-1"), (3, "id", "-2"), (4, "w", "-3")]
 
 
 def test_numbers_that_do_not_fit_their_dtype_are_bad(tmp_path: Path) -> None:
     schema = "nodes: {person: {files: people.csv, id: id, features: {age: int8, n: uint64}}}\n"
     (chunk,) = nodes(tmp_path, schema, {"people.csv": "id,age,n\n1,127,18446744073709551615\n2,128,0\n3,0,-1\n4,0,18446744073709551616\n"})
     assert np.asarray(chunk.features["n"]).tolist() == [2**64 - 1]
-    assert bad(chunk) == [(3, "age", "128"), (4, "n", "-1"), (5, "n", "18446744073709551616")]
+    assert bad_rows(chunk) == [(3, "age", "128"), (4, "n", "-1"), (5, "n", "18446744073709551616")]
 
 
-def test_blocks_and_chunks_cut_at_rows_and_count_lines_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_and_chunks_end_at_rows_and_count_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from asterism.formats import csvfiles
 
     monkeypatch.setattr(csvfiles.CsvTable.__init__, "__kwdefaults__", {"block_bytes": 64})
@@ -128,7 +128,7 @@ def test_blocks_and_chunks_cut_at_rows_and_count_lines_on(tmp_path: Path, monkey
     assert all(len(chunk) <= 5 for chunk in chunks)
     assert len(chunks) > 20
     assert np.concatenate([chunk.ids for chunk in chunks]).tolist() == [i for i in range(1, 101) if i % 10]
-    assert [row for chunk in chunks for row in bad(chunk)] == [(i + 1, "id", f"x{i}") for i in range(10, 101, 10)]
+    assert [row for chunk in chunks for row in bad_rows(chunk)] == [(i + 1, "id", f"x{i}") for i in range(10, 101, 10)]
     assert sum(chunk.nbytes for chunk in chunks) == (tmp_path / "people.csv").stat().st_size
     assert all(chunk.first_row == chunk.ids[0] + 1 for chunk in chunks if len(chunk) and chunk.ids[0] % 10 != 1)
 
@@ -146,17 +146,17 @@ def test_quoted_line_ends_are_read_where_the_schema_allows_them(tmp_path: Path) 
     schema = "csv: {multiline: true}\nnodes: {person: {files: people.csv, id: id, features: {name: bytes}}}\n"
     (chunk,) = nodes(tmp_path, schema, {"people.csv": 'id,name\n1,"a\nb"\n-2,"c\n\nd"\n-3,e\n4,f\n'})
     assert chunk.ids.tolist() == [1, 4]
-    assert bad(chunk) == [(4, "id", "-2"), (7, "id", "-3")]
+    assert bad_rows(chunk) == [(4, "id", "-2"), (7, "id", "-3")]
 
 
-def test_other_encodings_byte_order_marks_and_bytes_that_are_no_text_are_read(tmp_path: Path) -> None:
+def test_encodings_byte_order_marks_and_raw_bytes_are_read(tmp_path: Path) -> None:
     schema = "csv: {encoding: latin-1}\nnodes: {person: {files: people.csv, id: id, features: {name: bytes}}}\n"
     (chunk,) = nodes(tmp_path, schema, {"people.csv": "id,name\n1,Zoë\n".encode("latin-1")})
     assert bytes(chunk.features["name"][1]).decode() == "Zoë"
     schema = "nodes: {person: {files: people.csv, id: id, features: {name: bytes}}}\n"
     (chunk,) = nodes(tmp_path, schema, {"people.csv": b"\xef\xbb\xbfid,name\n1,\xff\xfe\n-1,\xff\n"})
     assert bytes(chunk.features["name"][1]) == b"\xff\xfe"
-    assert bad(chunk) == [(3, "id", "-1")]
+    assert bad_rows(chunk) == [(3, "id", "-1")]
 
 
 def test_headerless_files_and_null_markers(tmp_path: Path) -> None:
@@ -167,10 +167,10 @@ nodes: {person: {files: people.csv, columns: [id, age, name], id: id, features: 
     (chunk,) = nodes(tmp_path, schema, {"people.csv": '1,5,\\N\n2,\\N,"x"\n\\N,3,y\n'})
     assert np.asarray(chunk.features["age"]).tolist() == [5, -1]
     assert chunk.features["name"][0].tolist() == [0, 0, 1]
-    assert bad(chunk) == [(3, "id", "\\N")]
+    assert bad_rows(chunk) == [(3, "id", "\\N")]
 
 
-def test_further_weights_are_of_the_schema_and_of_the_way_back_too(tmp_path: Path) -> None:
+def test_weight_tables_apply_to_reverse_edges_too(tmp_path: Path) -> None:
     schema = """
 nodes:
   person: {files: people.csv, id: id, features: {clicks: int64}, time: clicks, tables: {popular: "pow(clicks, 0.75)"}}
@@ -185,11 +185,11 @@ edges:
     tables: {often: {expression: log1p(times), invalid: zero}}
 """
     files = {"people.csv": "id,clicks\n1,5\n2,6\n", "knows.csv": "a,b,times\n1,2,7\n"}
-    made = source(tmp_path, schema, files).schema
-    assert made.node_types[0].table("popular").expression == "pow(clicks, 0.75)"
-    assert [edge.table("often").invalid for edge in made.edge_types] == ["zero", "zero"]
-    assert [edge.time for edge in made.edge_types] == ["times", "times"]
-    assert [node.time for node in made.node_types] == ["clicks"]
+    parsed_schema = source(tmp_path, schema, files).schema
+    assert parsed_schema.node_types[0].table("popular").expression == "pow(clicks, 0.75)"
+    assert [edge.table("often").invalid for edge in parsed_schema.edge_types] == ["zero", "zero"]
+    assert [edge.time for edge in parsed_schema.edge_types] == ["times", "times"]
+    assert [node.time for node in parsed_schema.node_types] == ["clicks"]
     with pytest.raises(InvalidRequest, match="node type 'person': table 'popular': expression 'pow': column 'pow' is not there"):
         source(tmp_path, schema.replace("pow(clicks, 0.75)", "pow"), files).schema  # noqa: B018 - it is made when asked for
 
@@ -207,22 +207,22 @@ edges:
         "land-1.csv": "name\nOman\nChad\n",
         "city.csv": "id,land\n10,Oman\n11,Peru\n12,Mars\n10,Oman\n13,\n",
     }
-    opened = source(tmp_path, schema, files)
-    first, second, cities = opened.node_chunks()
+    graph_source = source(tmp_path, schema, files)
+    first, second, cities = graph_source.node_chunks()
     assert (first.ids.tolist(), second.ids.tolist()) == ([0, 1], [2])
-    assert bad(first) == [(4, "name", "Peru")]
-    assert bad(second) == [(3, "name", "Chad")]
+    assert bad_rows(first) == [(4, "name", "Peru")]
+    assert bad_rows(second) == [(3, "name", "Chad")]
     assert len(cities) == 5
-    forward, back = opened.edge_chunks()
+    forward, backward = graph_source.edge_chunks()
     assert (forward.src.tolist(), forward.dst.tolist()) == ([10, 11], [2, 0])
-    assert (back.etype, back.src.tolist(), back.dst.tolist(), back.bad) == ("country:has:city", [2, 0], [10, 11], ())
+    assert (backward.etype, backward.src.tolist(), backward.dst.tolist(), backward.bad) == ("country:has:city", [2, 0], [10, 11], ())
     assert [(row.row, row.value, row.reason[:4]) for row in forward.bad] == [(4, "Mars", "no n"), (5, "", "the "), (6, "", "the ")]
 
 
-def test_equal_rows_become_one_edge_whose_weight_is_their_number(tmp_path: Path) -> None:
+def test_equal_rows_become_one_edge_weighted_by_their_count(tmp_path: Path) -> None:
     schema = PEOPLE + "edges: {person:met:person: {files: met.csv, src: a, dst: b, aggregate: count}}\n"
     chunks = edges(tmp_path, schema, {"people.csv": "id\n1\n", "met.csv": "a,b\n2,1\n1,2\n2,1\n-1,2\n2,1\n"})
-    assert [bad(chunk) for chunk in chunks] == [[(5, "a", "-1")], []]
+    assert [bad_rows(chunk) for chunk in chunks] == [[(5, "a", "-1")], []]
     assert (chunks[1].src.tolist(), chunks[1].dst.tolist()) == ([1, 2], [2, 1])
     assert chunks[1].weights is not None
     assert chunks[1].weights.tolist() == [1, 3]
@@ -244,11 +244,11 @@ def test_more_rows_than_can_be_aggregated_are_refused(tmp_path: Path, monkeypatc
         edges(tmp_path, schema, {"people.csv": "id\n1\n", "met.csv": "a,b\n1,1\n1,1\n1,1\n"})
 
 
-def test_repeats_of_unique_edges_are_bad_across_files_and_both_ways_with_symmetry(tmp_path: Path) -> None:
+def test_repeats_of_unique_edges_are_bad_across_files(tmp_path: Path) -> None:
     files = {"people.csv": "id\n1\n", "met-0.csv": "a,b\n1,2\n2,1\n", "met-1.csv": "a,b\n1,2\n3,3\n"}
     schema = PEOPLE + "edges: {person:met:person: {files: met-*.csv, src: a, dst: b, edges: unique}}\n"
     first, second = edges(tmp_path, schema, files)
-    assert (first.src.tolist(), bad(first), second.src.tolist(), [row for row, *_ in bad(second)]) == ([1, 2], [], [3], [2])
+    assert (first.src.tolist(), bad_rows(first), second.src.tolist(), [row for row, *_ in bad_rows(second)]) == ([1, 2], [], [3], [2])
     schema = PEOPLE + "edges: {person:met:person: {files: met-*.csv, src: a, dst: b, edges: unique, symmetry: true, self_loops: true}}\n"
     chunks = edges(tmp_path, schema, files)
     pairs = [pair for chunk in chunks for pair in zip(chunk.src.tolist(), chunk.dst.tolist(), strict=True)]
@@ -268,22 +268,22 @@ edges: {person:met:person: {files: met.csv, src: a, dst: b, weight: w, self_loop
     assert np.asarray(chunks[1].features["day"]).tolist() == [0, 0, 0]
 
 
-def test_ends_are_asked_for_unless_the_type_creates_them(tmp_path: Path) -> None:
-    asked: list[str] = []
+def test_ends_are_looked_up_unless_the_type_creates_them(tmp_path: Path) -> None:
+    looked_up: list[str] = []
 
     def exists(ntype: str, ids: Ids) -> Mask:
-        asked.append(ntype)
+        looked_up.append(ntype)
         return ids < 3
 
     files = {"people.csv": "id\n1\n", "met.csv": "a,b\n1,2\n1,3\n4,4\n"}
     schema = PEOPLE + "edges: {person:met:person: {files: met.csv, src: a, dst: b, missing: reject}}\n"
     (chunk,) = source(tmp_path, schema, files).edge_chunks(exists)
     assert chunk.src.tolist() == [1]
-    assert bad(chunk) == [(3, "b", "3"), (4, "a", "4")]
-    asked.clear()
+    assert bad_rows(chunk) == [(3, "b", "3"), (4, "a", "4")]
+    looked_up.clear()
     (chunk,) = source(tmp_path, schema.replace("reject", "create"), files).edge_chunks(exists)
     assert len(chunk) == 3
-    assert asked == []
+    assert looked_up == []
 
 
 def test_parquet_columns_bring_their_own_types(tmp_path: Path) -> None:
@@ -299,19 +299,19 @@ def test_parquet_columns_bring_their_own_types(tmp_path: Path) -> None:
     )
     parquet.write_table(table, tmp_path / "people.parquet", row_group_size=2)
     schema = "nodes: {person: {files: people.parquet, id: id, features: {words: , vector: , name: , kind: , flag: }}}\n"
-    opened = source(tmp_path, schema)
-    assert [(f.name, f.kind, f.dtype, f.shape) for f in opened.schema.node_types[0].features] == [
+    graph_source = source(tmp_path, schema)
+    assert [(f.name, f.kind, f.dtype, f.shape) for f in graph_source.schema.node_types[0].features] == [
         ("words", "ragged", "int64", ()),
         ("vector", "dense", "float32", (2,)),
         ("name", "bytes", "float32", ()),
         ("kind", "bytes", "float32", ()),
         ("flag", "dense", "bool", ()),
     ]
-    chunks = list(opened.node_chunks())
+    chunks = list(graph_source.node_chunks())
     assert [chunk.ids.tolist() for chunk in chunks] == [[4, 5], []]
     assert [a.tolist() for a in chunks[0].features["words"]] == [[0, 2, 2], [1, 2]]
     assert np.asarray(chunks[0].features["vector"]).tolist() == [[1, 2], [3, 4]]
-    assert bad(chunks[1]) == [(2, "id", "-1"), (3, "id", "")]
+    assert bad_rows(chunks[1]) == [(2, "id", "-1"), (3, "id", "")]
 
 
 def test_numpy_columns_are_files_or_fields(tmp_path: Path) -> None:
@@ -322,15 +322,15 @@ def test_numpy_columns_are_files_or_fields(tmp_path: Path) -> None:
 nodes: {person: {files: people.npy, id: id, features: {v: }}}
 edges: {person:met:person: {format: numpy, files: {e: e.npy, w: w.npy}, src: "e[1]", dst: "e[0]", weight: w}}
 """
-    opened = source(tmp_path, schema)
-    (people,) = opened.node_chunks()
+    graph_source = source(tmp_path, schema)
+    (people,) = graph_source.node_chunks()
     assert people.ids.tolist() == [3, 4]
     assert np.asarray(people.features["v"]).tolist() == [[1, 2], [5, 6]]
-    (met,) = opened.edge_chunks()
-    assert (met.src.tolist(), met.dst.tolist()) == ([1, 2], [0, 1])
-    assert met.weights is not None
-    assert met.weights.dtype == np.float32
-    assert opened.total_rows == 4
+    (chunk,) = graph_source.edge_chunks()
+    assert (chunk.src.tolist(), chunk.dst.tolist()) == ([1, 2], [0, 1])
+    assert chunk.weights is not None
+    assert chunk.weights.dtype == np.float32
+    assert graph_source.total_rows == 4
 
 
 @pytest.mark.parametrize(
@@ -353,12 +353,12 @@ edges: {person:met:person: {format: numpy, files: {e: e.npy, w: w.npy}, src: "e[
         ("nodes: {a: {b: [}", "can not be read"),
     ],
 )
-def test_a_schema_that_can_not_be_right_says_why(tmp_path: Path, schema: str, said: str) -> None:
+def test_invalid_schema_is_refused_with_the_reason(tmp_path: Path, schema: str, said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
         nodes(tmp_path, schema, {"people.csv": "id,x\n1,2\n"})
 
 
-def test_what_is_neither_a_folder_nor_a_schema_is_refused(tmp_path: Path) -> None:
+def test_folder_without_metadata_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match=r"metadata\.json"):
         open_source(tmp_path)
 
@@ -366,29 +366,29 @@ def test_what_is_neither_a_folder_nor_a_schema_is_refused(tmp_path: Path) -> Non
 def test_large_rows_make_smaller_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from asterism.formats import chunks as records
 
-    monkeypatch.setattr(records.bounded, "__defaults__", (1000,))
+    monkeypatch.setattr(records.split_to_limit, "__defaults__", (1000,))
     rows = "".join(f"{i},{'x' * 200}\n" for i in range(20))
-    found = nodes(tmp_path, "nodes: {person: {files: people.csv, id: id, features: {name: bytes}}}\n", {"people.csv": "id,name\n" + rows})
-    assert np.concatenate([chunk.ids for chunk in found]).tolist() == list(range(20))
-    assert max(len(chunk) for chunk in found) <= 4
-    assert sum(chunk.nbytes for chunk in found) == (tmp_path / "people.csv").stat().st_size
+    node_chunks = nodes(tmp_path, "nodes: {person: {files: people.csv, id: id, features: {name: bytes}}}\n", {"people.csv": "id,name\n" + rows})
+    assert np.concatenate([chunk.ids for chunk in node_chunks]).tolist() == list(range(20))
+    assert max(len(chunk) for chunk in node_chunks) <= 4
+    assert sum(chunk.nbytes for chunk in node_chunks) == (tmp_path / "people.csv").stat().st_size
 
 
-def test_a_quote_left_open_swallows_no_rows(tmp_path: Path) -> None:
+def test_unclosed_quote_swallows_no_rows(tmp_path: Path) -> None:
     schema = "nodes: {person: {files: people.csv, id: id, features: {name: bytes}}}\n"
     text = 'id,name\n1,"Ann"\n2,"Bob\n3,Cy\n4,"5"" tall"\n5,"Di\n6,Ed\n'
     (chunk,) = nodes(tmp_path, schema, {"people.csv": text})
     assert chunk.ids.tolist() == [1, 3, 4, 6]
-    assert bad(chunk) == [(3, "", '2,"Bob'), (6, "", '5,"Di')]
+    assert bad_rows(chunk) == [(3, "", '2,"Bob'), (6, "", '5,"Di')]
     with pytest.raises(InvalidRequest, match="opened at or after line 8 is not closed"):
         nodes(tmp_path, "csv: {multiline: true}\n" + schema, {"people.csv": text + '7,"'})
     (chunk,) = nodes(tmp_path, "csv: {quote: ''}\n" + schema, {"people.csv": text})
     assert chunk.ids.tolist() == [1, 2, 3, 4, 5, 6]
 
 
-def test_rows_of_a_wrong_length_are_told_even_among_bytes_that_are_no_text(tmp_path: Path) -> None:
+def test_rows_of_wrong_length_are_reported_among_raw_bytes(tmp_path: Path) -> None:
     schema = "nodes: {person: {files: people.csv, id: id, features: {name: bytes}}}\n"
     (chunk,) = nodes(tmp_path, schema, {"people.csv": b"id,name\n1,\xff\n\n2,\xfe,3\n4,\xfd\n5\n-6,a\n"})
     assert chunk.ids.tolist() == [1, 4]
     assert bytes(chunk.features["name"][1]) == b"\xff\xfd"
-    assert bad(chunk) == [(4, "", "2,\ufffd,3"), (6, "", "5"), (7, "id", "-6")]
+    assert bad_rows(chunk) == [(4, "", "2,\ufffd,3"), (6, "", "5"), (7, "id", "-6")]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from asterism_proto.errors import Corrupt, InvalidRequest
 from asterism_proto.schema import NodeType, Schema
 from storaged.store import graph, keys
-from storaged.store.graph import FAMILIES, Block, GraphStore
+from storaged.store.graph import FAMILIES, Block, BlockStore
 from storaged.store.memory import MemoryEngine
 
 SCHEMA = Schema(node_types=(NodeType(name="a"),), parts=1)
@@ -30,36 +30,36 @@ def deletes(ids: list[int], load: int, chunk: int = 0, part: int = 0) -> Block:
     return Block(load_id=load, chunk=chunk, kind=graph.NODE_DELETES, type_id=0, part=part, arrays={"ids": np.array(ids, np.int64)})
 
 
-def kept(store: GraphStore, kind: int = graph.NODES, loads: tuple[int, ...] = (1,), section: str = "ids") -> list[object]:
+def read_section(store: BlockStore, kind: int = graph.NODES, loads: tuple[int, ...] = (1,), section: str = "ids") -> list[object]:
     return np.concatenate([np.zeros(0, np.int64), *(store.read(ref)[section] for ref in store.refs(0, (kind,), 0, loads))]).tolist()
 
 
 def test_a_replay_replaces_what_it_replays(engine: MemoryEngine) -> None:
-    store = GraphStore(engine, SCHEMA)
+    store = BlockStore(engine, SCHEMA)
     big = nodes(list(range(50_000)), x=np.zeros((50_000, 16), np.float32))
     store.write([big])
     values = len(list(engine.scan(keys.BLOCKS, b"", None)))
     store.write([big])
     assert len(list(engine.scan(keys.BLOCKS, b"", None))) == values
     store.write([nodes([7])])
-    assert kept(store) == [7]
+    assert read_section(store) == [7]
     assert len(list(engine.scan(keys.BLOCKS, b"", None))) == 1
 
 
-def test_large_blocks_become_values_of_at_most_a_mebibyte_and_features_lie_apart(engine: MemoryEngine) -> None:
-    store = GraphStore(engine, SCHEMA)
+def test_large_blocks_are_split_into_values_of_a_mebibyte(engine: MemoryEngine) -> None:
+    store = BlockStore(engine, SCHEMA)
     n = 40_000
     store.write([nodes(list(range(n)), x=np.arange(n * 8, dtype=np.float64).reshape(n, 8))])
     sizes = [len(value) for _, value in engine.scan(keys.BLOCKS, b"", None)]
     assert max(sizes) <= 1 << 20
-    assert kept(store) == list(range(n))
+    assert read_section(store) == list(range(n))
     assert "f:x" not in store.read(store.refs(0, (graph.NODES,), 0, [1])[0])
     columns = [store.read(ref)["f:x"] for ref in store.refs(0, (graph.NODES | keys.COLUMNS,), 0, [1])]
     assert np.concatenate(columns)[:, 0].tolist() == [8 * i for i in range(n)]
 
 
 def test_lists_are_split_with_their_values(engine: MemoryEngine) -> None:
-    store = GraphStore(engine, SCHEMA)
+    store = BlockStore(engine, SCHEMA)
     lengths = np.arange(3000) % 100
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     block = nodes(list(range(3000)))
@@ -73,11 +73,11 @@ def test_lists_are_split_with_their_values(engine: MemoryEngine) -> None:
 
 def test_sections_of_different_lengths_are_refused(engine: MemoryEngine) -> None:
     with pytest.raises(InvalidRequest, match="3 rows, its ids 2"):
-        GraphStore(engine, SCHEMA).write([nodes([1, 2], x=np.zeros(3))])
+        BlockStore(engine, SCHEMA).write([nodes([1, 2], x=np.zeros(3))])
 
 
 def test_an_altered_value_and_a_missing_one_are_corrupt(engine: MemoryEngine) -> None:
-    store = GraphStore(engine, SCHEMA)
+    store = BlockStore(engine, SCHEMA)
     store.write([nodes([1, 2, 3])])
     [ref] = store.refs(0, (graph.NODES,), 0, [1])
     raw = keys.block_key(ref.key)
@@ -90,21 +90,21 @@ def test_an_altered_value_and_a_missing_one_are_corrupt(engine: MemoryEngine) ->
 
 
 def test_blocks_come_in_the_order_of_commits_not_of_load_ids(engine: MemoryEngine) -> None:
-    store = GraphStore(engine, SCHEMA)
+    store = BlockStore(engine, SCHEMA)
     store.write([nodes([1], load=1), nodes([2], load=2, chunk=1), nodes([3], load=2), nodes([4], load=3)])
-    assert kept(store, loads=(2, 1)) == [3, 2, 1]
+    assert read_section(store, loads=(2, 1)) == [3, 2, 1]
 
 
 def test_dropped_loads_leave_nothing(engine: MemoryEngine) -> None:
-    store = GraphStore(engine, SCHEMA)
+    store = BlockStore(engine, SCHEMA)
     store.write([nodes([1], load=1, x=np.zeros(1)), nodes([2], load=2)])
     store.drop_loads([1])
-    assert kept(store, loads=(1, 2)) == [2]
+    assert read_section(store, loads=(1, 2)) == [2]
     assert store.exists(0, np.array([1, 2]), 0, [1, 2]).tolist() == [0, 1]
 
 
-def test_a_load_sees_its_own_nodes_and_no_other_open_ones(engine: MemoryEngine) -> None:
-    store = GraphStore(engine, SCHEMA)
+def test_load_sees_its_own_nodes_but_no_other_open_load(engine: MemoryEngine) -> None:
+    store = BlockStore(engine, SCHEMA)
     store.write([nodes([1, 2], load=1), nodes([3], load=2, part=1)])
     ids = np.array([1, 2, 3, 4, -1])
     assert store.exists(0, ids, 1, []).tolist() == [1, 1, 0, 0, 0]
@@ -114,8 +114,8 @@ def test_a_load_sees_its_own_nodes_and_no_other_open_ones(engine: MemoryEngine) 
     assert store.exists(0, ids, 3, [2]).tolist() == [0, 0, 1, 1, 0]
 
 
-def test_a_replay_with_other_ids_is_seen(engine: MemoryEngine) -> None:
-    store = GraphStore(engine, SCHEMA)
+def test_replay_with_other_ids_takes_effect(engine: MemoryEngine) -> None:
+    store = BlockStore(engine, SCHEMA)
     store.write([nodes([1])])
     assert store.exists(0, np.array([1, 2]), 1, []).tolist() == [1, 0]
     store.write([nodes([2])])
@@ -128,16 +128,16 @@ def test_a_replay_with_other_ids_is_seen(engine: MemoryEngine) -> None:
     st.permutations([1, 2, 3]),
 )
 def test_exists_agrees_with_applying_the_writes_one_by_one(writes: list[tuple[bool, list[int], int]], order: list[int]) -> None:
-    store = GraphStore(MemoryEngine(FAMILIES), SCHEMA)
+    store = BlockStore(MemoryEngine(FAMILIES), SCHEMA)
     by_load: dict[int, list[tuple[bool, list[int]]]] = {load: [] for load in range(1, 5)}
-    everything = np.arange(21)
-    for born, ids, load in writes:
+    all_ids = np.arange(21)
+    for is_insert, ids, load in writes:
         chunk = len(by_load[load])
-        store.write([nodes(ids, load, chunk) if born else deletes(ids, load, chunk)])
-        by_load[load].append((born, ids))
-        store.exists(0, everything, 4, order[: len(by_load[load]) % 3])  # asked in between, so that layers grow bit by bit
+        store.write([nodes(ids, load, chunk) if is_insert else deletes(ids, load, chunk)])
+        by_load[load].append((is_insert, ids))
+        store.exists(0, all_ids, 4, order[: len(by_load[load]) % 3])  # asked in between, so that layers grow bit by bit
     alive: set[int] = set()
     for load in [*order, 4]:
-        for born, ids in by_load[load]:
-            alive = alive | set(ids) if born else alive - set(ids)
-    assert np.flatnonzero(store.exists(0, everything, 4, order)).tolist() == sorted(alive)
+        for is_insert, ids in by_load[load]:
+            alive = alive | set(ids) if is_insert else alive - set(ids)
+    assert np.flatnonzero(store.exists(0, all_ids, 4, order)).tolist() == sorted(alive)

@@ -35,9 +35,9 @@ def frame(**sections: Any) -> Frame:
 def test_a_complete_write_is_counted() -> None:
     full = frame(ids=IDS, weight=np.ones(3, np.float32), f__v=np.zeros((3, 2), np.int16))
     full = Frame(full.head, {**full.arrays, "f:t.indptr": np.array([0, 1, 1, 2]), "f:t.values": np.zeros(2, np.uint8)})
-    assert rows.checked(SCHEMA, store.NODES, 0, full) == 3
-    assert rows.checked(SCHEMA, store.OUT_EDGES, 0, frame(src=IDS, dst=IDS)) == 3
-    assert rows.checked(SCHEMA, store.OUT_EDGE_DELETES, 0, frame(src=IDS, dst=IDS, eid=np.full(3, -1))) == 3
+    assert rows.check_rows(SCHEMA, store.NODES, 0, full) == 3
+    assert rows.check_rows(SCHEMA, store.OUT_EDGES, 0, frame(src=IDS, dst=IDS)) == 3
+    assert rows.check_rows(SCHEMA, store.OUT_EDGE_DELETES, 0, frame(src=IDS, dst=IDS, eid=np.full(3, -1))) == 3
 
 
 @pytest.mark.parametrize(
@@ -61,15 +61,15 @@ def test_a_complete_write_is_counted() -> None:
         (store.OUT_EDGE_DELETES, 0, {"src": IDS, "dst": IDS, "eid": [0, 1, -2]}, InvalidRequest, r"eid\[2\] = -2"),
     ],
 )
-def test_a_write_that_is_wrong_is_refused_with_the_value(
+def test_invalid_write_is_refused_with_the_value(
     kind: int, type_id: int, sections: dict[str, Any], error: type[AsterismError], said: str
 ) -> None:
     with pytest.raises(error, match=said):
-        rows.checked(SCHEMA, kind, type_id, frame(**sections))
+        rows.check_rows(SCHEMA, kind, type_id, frame(**sections))
 
 
-def test_a_ragged_feature_whose_pointers_do_not_fit_is_refused() -> None:
+def test_ragged_feature_with_wrong_indptr_is_refused() -> None:
     for indptr in ([0, 1], [0, 1, 1, 3], [1, 1, 1, 2], [0, 2, 1, 2]):
         wrong = Frame(wire.WriteRequest(), {"ids": IDS, "f:t.indptr": np.array(indptr), "f:t.values": np.zeros(2, np.uint8)})
         with pytest.raises(InvalidRequest, match="rise from 0 to 2"):
-            rows.checked(SCHEMA, store.NODES, 0, wrong)
+            rows.check_rows(SCHEMA, store.NODES, 0, wrong)

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from daemonkit.hostnames import Hostnames
+from daemonkit.hostnames import AllowedHosts
 
 
 @pytest.mark.parametrize(
@@ -14,8 +14,8 @@ from daemonkit.hostnames import Hostnames
     ["", "127.0.0.1", "127.0.0.1:19669", "10.0.0.7:80", "[::1]:19669", "[::1]", "localhost:19669", "a.localhost", "LOCALHOST.", "graphd-0:19669",
      "Graph.Example.com:19669", "graph.example.com.", "front.corp.example", "deep.front.corp.example:1", socket.gethostname(), "10.example.net:3"],
 )  # fmt: skip
-def test_a_door_answers_to_its_names(host: str) -> None:
-    assert Hostnames(["graph.example.com", " .corp.example ", ""], "10.example.net:9669").has(host)
+def test_endpoint_accepts_its_own_hostnames(host: str) -> None:
+    assert AllowedHosts(["graph.example.com", " .corp.example ", ""], "10.example.net:9669").allows(host)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_a_door_answers_to_its_names(host: str) -> None:
     ["evil.example", "evil.example:19669", "localhost.evil.example", "127.0.0.1.evil.example", "graph.example.com.evil.example", "corp.example",
      "xcorp.example", "1.2.3.4.5", "[evil.example]:1", "127.0.0.1.", "graph.example.com@evil.example"],
 )  # fmt: skip
-def test_a_door_answers_to_no_other(host: str) -> None:
-    known = Hostnames(["graph.example.com", ".corp.example"], "10.example.net:9669")
-    assert known.has(host) == (host == "127.0.0.1.")
-    assert Hostnames(["*"]).has(host)
+def test_endpoint_rejects_other_hostnames(host: str) -> None:
+    allowed = AllowedHosts(["graph.example.com", ".corp.example"], "10.example.net:9669")
+    assert allowed.allows(host) == (host == "127.0.0.1.")
+    assert AllowedHosts(["*"]).allows(host)

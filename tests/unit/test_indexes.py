@@ -12,18 +12,18 @@ from tests.kit.images import Nodes, version_of
 
 from asterism_proto.condition import parse
 from asterism_proto.errors import InvalidRequest, NotFound
-from asterism_proto.indexes import Index, index_of
-from asterism_proto.meaning import NODE, bound
+from asterism_proto.indexes import Index, resolve_index
+from asterism_proto.meaning import NODE, bind
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from graphkit import alias
-from graphkit.jit import settled
+from graphkit.jit import as_kernel_array
 from graphkit.order import sort_keys
-from storaged.draw import Conditions, Version, Where
-from storaged.draw.covers import Cover, cover_of
-from storaged.draw.intervals import Domain, answers, candidates, key_runs, runs_of
-from storaged.draw.looking import nodes_that
-from storaged.kernel.covered import decompose
-from storaged.store.ordered import STEPS, levels_of
+from storaged.draw import FilterCache, LocalVersion, RowFilter
+from storaged.draw.covers import RangeCover, build_range_cover
+from storaged.draw.intervals import ValueDomain, can_resolve, candidate_rows, key_runs, resolve_runs
+from storaged.draw.looking import scan_nodes
+from storaged.kernel.covered import cover_run
+from storaged.store.ordered import BLOCK_SIZES, level_block_sizes
 
 SIZE = 5000
 TEXTS = ("a", "b", "", "it's", "ü")
@@ -51,7 +51,7 @@ def _columns(size: int) -> dict[str, Any]:
     }
 
 
-def _version(size: int = SIZE, *, weighted: bool = True) -> Version:
+def _version(size: int = SIZE, *, weighted: bool = True) -> LocalVersion:
     rng = np.random.default_rng(8)
     weights = np.where(rng.random(size) < 0.2, 0, np.exp(rng.normal(size=size) * 5)).astype(np.float32)
     ids = np.sort(rng.choice(3 * size, size, replace=False)).astype(np.int64)  # sparse
@@ -61,7 +61,7 @@ def _version(size: int = SIZE, *, weighted: bool = True) -> Version:
     return version_of(_SCHEMA, {"n": nodes})
 
 
-WHOLE = _version()
+VERSION = _version()
 CONDITIONS = {
     "price": ("price > 0.5", "price <= -1.2", "not price < 1e-3", "price != 0.1", "price in (0.1, 2, 99)", "price between 3 and 1", "price is null",
               "price is not null and price > 1 or price < -3", "price = 1e300"),
@@ -73,58 +73,58 @@ CONDITIONS = {
     "weight": ("weight > 0", "weight == 0", "weight > 20"),
     "brand": ("brand == 'a'", "brand != \"it's\"", "brand in ('a', 'ü', 'nobody')", "brand is null", "brand is not null and brand != 'b'"),
 }  # fmt: skip
-ASKED = [(column, text.replace("sold", "sold == true") if text == "sold" else text) for column, texts in CONDITIONS.items() for text in texts]
+CASES = [(column, text.replace("sold", "sold == true") if text == "sold" else text) for column, texts in CONDITIONS.items() for text in texts]
 
 
 @pytest.mark.parametrize("kind", ["range", "hash"])
-@pytest.mark.parametrize(("column", "text"), ASKED)
-def test_what_of_an_index_satisfies_a_condition_is_what_looking_finds(column: str, text: str, kind: str) -> None:
-    tree = bound(parse(text), _SCHEMA, NODE, 0)
-    for image in WHOLE.parts.values():
+@pytest.mark.parametrize(("column", "text"), CASES)
+def test_index_lookup_matches_full_scan(column: str, text: str, kind: str) -> None:
+    tree = bind(parse(text), _SCHEMA, NODE, 0)
+    for image in VERSION.parts.values():
         node = image.nodes[0]
         for index in node.indexes:
-            assert answers(index, tree) == (index.column == column)
+            assert can_resolve(index, tree) == (index.column == column)
             if (index.column, index.kind) == (column, kind):
-                runs = runs_of(index, node, tree)
+                runs = resolve_runs(index, node, tree)
                 assert all(low < high for low, high in runs)
                 assert all(left[1] < right[0] for left, right in itertools.pairwise(runs))
-                found = np.concatenate([np.empty(0, np.uint32), *(index.rows[low:high] for low, high in runs)])
-                assert np.array_equal(np.sort(found), np.flatnonzero(nodes_that(WHOLE, image, 0, tree, lambda: None)))
+                matching_rows = np.concatenate([np.empty(0, np.uint32), *(index.rows[low:high] for low, high in runs)])
+                assert np.array_equal(np.sort(matching_rows), np.flatnonzero(scan_nodes(VERSION, image, 0, tree, lambda: None)))
 
 
-NUMBERS = [(column, text) for column, text in ASKED if column not in ("brand", "id", "weight")]
+NUMERIC_CASES = [(column, text) for column, text in CASES if column not in ("brand", "id", "weight")]
 
 
-@pytest.mark.parametrize(("column", "text"), NUMBERS)
-def test_the_keys_that_satisfy_a_condition_are_those_of_the_values_that_do(column: str, text: str) -> None:
-    tree = bound(parse(text), _SCHEMA, NODE, 0)
-    for image in WHOLE.parts.values():
+@pytest.mark.parametrize(("column", "text"), NUMERIC_CASES)
+def test_matching_sort_keys_are_those_of_matching_values(column: str, text: str) -> None:
+    tree = bind(parse(text), _SCHEMA, NODE, 0)
+    for image in VERSION.parts.values():
         values = image.nodes[0].columns[column].values
         keys, inside = sort_keys(values), np.zeros(values.size, np.bool_)
         runs = key_runs(tree, values.dtype)
         assert all(low <= high for low, high in runs)
         for low, high in runs:
             inside |= (keys >= low) & (keys <= high)
-        assert np.array_equal(inside, nodes_that(WHOLE, image, 0, tree, lambda: None))
+        assert np.array_equal(inside, scan_nodes(VERSION, image, 0, tree, lambda: None))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16", "float16"])
 def test_a_domain_has_every_value_once_in_order(dtype: str) -> None:
-    domain = Domain(np.dtype(dtype))
-    values = np.concatenate([domain[at : at + 1] for at in range(domain.size)])
+    domain = ValueDomain(np.dtype(dtype))
+    values = np.concatenate([domain[i : i + 1] for i in range(domain.size)])
     assert values.dtype == dtype
     keys = sort_keys(values)
     assert (np.diff(keys) > 0).all()
     bits = 8 * values.dtype.itemsize
-    every = np.array([0, 1], np.bool_) if dtype == "bool" else np.arange(1 << bits, dtype=f"u{bits // 8}").view(dtype)
-    if every.dtype.kind == "f":  # of the many that are not a number one will do
-        every = np.append(every[~np.isnan(every)], every.dtype.type(np.nan))
-    assert np.array_equal(np.unique(sort_keys(every)), keys)
+    all_values = np.array([0, 1], np.bool_) if dtype == "bool" else np.arange(1 << bits, dtype=f"u{bits // 8}").view(dtype)
+    if all_values.dtype.kind == "f":  # of the many that are not a number one will do
+        all_values = np.append(all_values[~np.isnan(all_values)], all_values.dtype.type(np.nan))
+    assert np.array_equal(np.unique(sort_keys(all_values)), keys)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint64"])
 def test_a_domain_ends_where_its_type_does(dtype: str) -> None:
-    domain = Domain(np.dtype(dtype))
+    domain = ValueDomain(np.dtype(dtype))
     ends = [domain[0:1][0], domain[domain.size // 2 : domain.size // 2 + 1][0], domain[domain.size - 1 : domain.size][0]]
     if dtype[0] == "f":
         assert (ends[0], float(domain[domain.size // 2 - 1 : domain.size // 2][0])) == (-np.inf, 0.0)
@@ -134,72 +134,72 @@ def test_a_domain_ends_where_its_type_does(dtype: str) -> None:
         assert (ends[0], ends[2]) == (np.iinfo(dtype).min, np.iinfo(dtype).max)
 
 
-def test_an_index_answers_for_nothing_but_its_own_column_and_constants() -> None:
-    price = next(index for index in WHOLE.parts[0].nodes[0].indexes if index.column == "price")
+def test_index_resolves_only_its_own_column_and_constants() -> None:
+    price = next(index for index in VERSION.parts[0].nodes[0].indexes if index.column == "price")
     for text in ("price > age", "price > 1 and age > 2", "age > 2", "id > price"):
-        assert not answers(price, bound(parse(text), _SCHEMA, NODE, 0))
-    assert answers(price, bound(parse("price > 1 and type == 'n'"), _SCHEMA, NODE, 0))
+        assert not can_resolve(price, bind(parse(text), _SCHEMA, NODE, 0))
+    assert can_resolve(price, bind(parse("price > 1 and type == 'n'"), _SCHEMA, NODE, 0))
 
 
-def test_rows_that_an_index_leaves_are_the_fewest_and_all_that_satisfy_a_condition() -> None:
-    node = WHOLE.parts[1].nodes[0]
-    found = candidates(node.indexes, node, bound(parse("price > age and stock > 0 and age == 17"), _SCHEMA, NODE, 0))
+def test_candidates_come_from_the_most_selective_index() -> None:
+    node = VERSION.parts[1].nodes[0]
+    rows = candidate_rows(node.indexes, node, bind(parse("price > age and stock > 0 and age == 17"), _SCHEMA, NODE, 0))
     ages = node.columns["age"].values
-    assert found is not None
-    assert np.array_equal(found, np.flatnonzero(ages == 17))
-    assert candidates(node.indexes, node, bound(parse("price > age or stock > 0"), _SCHEMA, NODE, 0)) is None
+    assert rows is not None
+    assert np.array_equal(rows, np.flatnonzero(ages == 17))
+    assert candidate_rows(node.indexes, node, bind(parse("price > age or stock > 0"), _SCHEMA, NODE, 0)) is None
 
 
 @pytest.mark.parametrize("rows", [1, 63, 64, 65, 4096, 4097, 300_000])
-def test_pieces_of_a_run_are_whole_blocks_that_make_it_up(rows: int) -> None:
-    rng, steps = np.random.default_rng(rows), settled(np.array(levels_of(rows), np.int64))
+def test_run_decomposes_into_aligned_blocks(rows: int) -> None:
+    rng, steps = np.random.default_rng(rows), as_kernel_array(np.array(level_block_sizes(rows), np.int64))
     for low, high in [(0, rows), *np.sort(rng.integers(0, rows + 1, (40, 2)), axis=1).tolist()]:
         out = np.empty((3, 1000), np.int64)
-        count = int(decompose(np.int64(low), np.int64(high), np.int64(rows), steps, out[0], out[1], out[2]))
+        count = int(cover_run(np.int64(low), np.int64(high), np.int64(rows), steps, out[0], out[1], out[2]))
         starts, sizes, levels = out[:, :count]
         assert np.array_equal(np.append(starts, high), np.append(low, low + np.cumsum(sizes)))
         for start, size, level in zip(starts, sizes, levels, strict=True):
-            step = 1 if level < 0 else STEPS[level]
+            step = 1 if level < 0 else BLOCK_SIZES[level]
             assert start % step == 0
             assert size == min(step, rows - start)
-        assert count <= 2 * 63 * (len(steps) + 1) + rows // STEPS[-1] + 2
+        assert count <= 2 * 63 * (len(steps) + 1) + rows // BLOCK_SIZES[-1] + 2
 
 
-def _law(cover: Cover) -> NDArray[np.float64]:
+def _row_probabilities(cover: RangeCover) -> NDArray[np.float64]:
     """The exact probability of each row of a cover's index: of its piece, then of it in the piece."""
-    hot, cold = alias.thresholds(*alias.build(cover.measure))
-    out = np.zeros(int(cover.index.rows.max()) + 1)
+    alias_thresholds, alias_indices = alias.pack_thresholds(*alias.build(cover.weights))
+    probabilities = np.zeros(int(cover.index.rows.max()) + 1)
     tables = {
-        table.hot.ctypes.data + 8 * at: (table, at) for of in cover.index.tables.values() for table in of.levels for at in range(table.hot.size)
+        table.alias_threshold.ctypes.data + 8 * offset: (table, offset) for weight_table in cover.index.tables.values() for table in weight_table.levels for offset in range(table.alias_threshold.size)
     }
-    for start, size, address, share in zip(cover.starts, cover.sizes, cover.hots, alias.law(hot, cold), strict=True):
+    for start, size, address, share in zip(cover.starts, cover.sizes, cover.threshold_addresses, alias.implied_distribution(alias_thresholds, alias_indices), strict=True):
         rows = cover.index.rows[start : start + size]
         if address:
-            table, at = tables[int(address)]
-            assert at == start
-            out[rows] += share * alias.law(table.hot[at : at + size].copy(), table.cold[at : at + size])
+            table, offset = tables[int(address)]
+            assert offset == start
+            probabilities[rows] += share * alias.implied_distribution(table.alias_threshold[offset : offset + size].copy(), table.alias_fraction[offset : offset + size])
         else:
-            out[rows] += share / size
-    return out
+            probabilities[rows] += share / size
+    return probabilities
 
 
 @pytest.mark.parametrize("text", ["price > 0.5", "price != 0.1", "price is null or price > 7", "not price > -100", "price between 0.1 and 0.2"])
-def test_the_law_of_a_cover_is_the_weights_among_what_satisfies_the_condition(text: str) -> None:
-    tree = bound(parse(text), _SCHEMA, NODE, 0)
-    for image in WHOLE.parts.values():
+def test_cover_probabilities_are_weights_of_matching_rows(text: str) -> None:
+    tree = bind(parse(text), _SCHEMA, NODE, 0)
+    for image in VERSION.parts.values():
         node = image.nodes[0]
-        mask = nodes_that(WHOLE, image, 0, tree, lambda: None)
+        mask = scan_nodes(VERSION, image, 0, tree, lambda: None)
         for index in node.indexes:
             if index.column == "price":
-                cover = cover_of(index, node, runs_of(index, node, tree), "")
-                law = np.where(mask, node.weights.astype(np.float64), 0)
-                assert cover.share.count == mask.sum()
-                assert cover.share.positive == (law > 0).sum()
-                np.testing.assert_allclose(cover.share.weight, law.sum(), rtol=1e-15)
-                found = np.zeros(node.rows)
-                found[: _law(cover).size] = _law(cover)
-                np.testing.assert_allclose(found, law / law.sum(), rtol=1e-9, atol=2.0**-60)
-                assert not found[law == 0].any()
+                cover = build_range_cover(index, node, resolve_runs(index, node, tree), "")
+                expected = np.where(mask, node.weights.astype(np.float64), 0)
+                assert cover.totals.count == mask.sum()
+                assert cover.totals.positive == (expected > 0).sum()
+                np.testing.assert_allclose(cover.totals.weight, expected.sum(), rtol=1e-15)
+                probabilities = np.zeros(node.rows)
+                probabilities[: _row_probabilities(cover).size] = _row_probabilities(cover)
+                np.testing.assert_allclose(probabilities, expected / expected.sum(), rtol=1e-9, atol=2.0**-60)
+                assert not probabilities[expected == 0].any()
 
 
 def test_light_rows_beside_heavy_ones_keep_their_shares() -> None:
@@ -208,30 +208,30 @@ def test_light_rows_beside_heavy_ones_keep_their_shares() -> None:
     nodes = Nodes(ids=np.arange(200), weights=weights, features={"x": np.arange(200.0)}, indexes=(("x", "range"),))
     schema = Schema(node_types=(NodeType(name="n", weighted=True, features=(Feature(name="x", dtype="float64"),)),), parts=1)
     node = version_of(schema, {"n": nodes}).parts[0].nodes[0]
-    cover = cover_of(node.indexes[0], node, [(100, 200)], "")
-    np.testing.assert_allclose(cover.share.weight, weights[100:].astype(np.float64).sum(), rtol=1e-15)
-    np.testing.assert_allclose(_law(cover)[100:], 1 / 100, rtol=1e-12)
+    cover = build_range_cover(node.indexes[0], node, [(100, 200)], "")
+    np.testing.assert_allclose(cover.totals.weight, weights[100:].astype(np.float64).sum(), rtol=1e-15)
+    np.testing.assert_allclose(_row_probabilities(cover)[100:], 1 / 100, rtol=1e-12)
 
 
 @pytest.mark.parametrize("weighted", [True, False])
-def test_conditions_tell_the_same_of_rows_with_an_index_and_without(weighted: bool) -> None:
+def test_filter_shares_are_same_with_and_without_index(weighted: bool) -> None:
     with_index = _version(1000, weighted=weighted)
-    bare = version_of(_SCHEMA, {"n": Nodes(ids=np.arange(1000), weights=None, features=_columns(1000))})
-    where = Where(text="price > 0.5", element=NODE, types=(0,))
-    conditions = Conditions(1 << 30)
-    assert conditions.way(with_index, where) == "index on price (range)"
-    assert conditions.way(bare, where) == "every row looked at once"
-    assert conditions.way(with_index, Where(text="price > age and stock < 0", element=NODE, types=(0,))) == (
+    without_index = version_of(_SCHEMA, {"n": Nodes(ids=np.arange(1000), weights=None, features=_columns(1000))})
+    where = RowFilter(text="price > 0.5", element=NODE, types=(0,))
+    filter_cache = FilterCache(1 << 30)
+    assert filter_cache.describe_plan(with_index, where) == "index on price (range)"
+    assert filter_cache.describe_plan(without_index, where) == "every row looked at once"
+    assert filter_cache.describe_plan(with_index, RowFilter(text="price > age and stock < 0", element=NODE, types=(0,))) == (
         "rows that the index on stock (range) leaves, looked at once"
     )
-    told = conditions.shares(with_index, where, [0, 1], lambda: None)
-    looked = conditions.version(with_index, where, told, lambda: None)
-    for part, image in looked.parts.items():
-        share = told[NODE, 0, part]
+    shares = filter_cache.filtered_totals(with_index, where, [0, 1], lambda: None)
+    filtered = filter_cache.filtered_version(with_index, where, shares, lambda: None)
+    for part, image in filtered.parts.items():
+        share = shares[NODE, 0, part]
         assert (share.count, share.positive) == (image.nodes[0].count, image.nodes[0].table.size)
         np.testing.assert_allclose(share.weight, image.nodes[0].table.total, rtol=1e-14)
-    assert not looked.covers
-    assert conditions.version(with_index, where, told, lambda: None, globally=True).covers
+    assert not filtered.range_covers
+    assert filter_cache.filtered_version(with_index, where, shares, lambda: None, for_global_draws=True).range_covers
 
 
 def test_keys_are_in_the_order_of_values() -> None:
@@ -259,8 +259,8 @@ _SHOP = Schema(node_types=(_ITEM,), edge_types=(EdgeType(src_type="item", relati
 
 
 @pytest.mark.parametrize(("column", "kind"), [("price", "range"), ("`in`", "hash"), ("size[2]", "range"), ("id", "range"), ("brand", "hash")])
-def test_an_index_is_of_a_column_as_conditions_write_it(column: str, kind: str) -> None:
-    assert index_of(_SHOP, type_name="item", column=f" {column} ", kind=kind) == Index(element=NODE, type_id=0, column=column, kind=kind)
+def test_index_column_uses_filter_syntax(column: str, kind: str) -> None:
+    assert resolve_index(_SHOP, type_name="item", column=f" {column} ", kind=kind) == Index(element=NODE, type_id=0, column=column, kind=kind)
 
 
 @pytest.mark.parametrize(
@@ -278,13 +278,13 @@ def test_an_index_is_of_a_column_as_conditions_write_it(column: str, kind: str) 
         ("like", "type", "hash", "a column of the edge itself"),
     ],
 )
-def test_what_can_not_be_kept_in_order_is_refused(type_name: str, column: str, kind: str, words: str) -> None:
+def test_columns_without_an_index_order_are_refused(type_name: str, column: str, kind: str, words: str) -> None:
     with pytest.raises(InvalidRequest, match=words):
-        index_of(_SHOP, type_name=type_name, column=column, kind=kind)
+        resolve_index(_SHOP, type_name=type_name, column=column, kind=kind)
 
 
-def test_an_index_of_what_is_not_there_is_not_found() -> None:
+def test_index_of_missing_type_or_column_is_not_found() -> None:
     with pytest.raises(NotFound, match="no node type 'shop'"):
-        index_of(_SHOP, type_name="shop", column="price", kind="range")
+        resolve_index(_SHOP, type_name="shop", column="price", kind="range")
     with pytest.raises(NotFound, match="'weigth'"):
-        index_of(_SHOP, type_name="item", column="weigth", kind="range")
+        resolve_index(_SHOP, type_name="item", column="weigth", kind="range")

@@ -31,57 +31,57 @@ def run(x):
 PROGRAM = "import loops; print(loops.run(1), sum(loops.run.stats.cache_hits.values()))"
 
 
-def ran(folder: Path, base: int, step: int) -> tuple[int, int]:
+def run_kernel(folder: Path, base: int, step: int) -> tuple[int, int]:
     """What the kernel gives in a process of its own, and whether it came out of the cache."""
     (folder / "steps.py").write_text(STEP.format(base=base, step=step))
     path = os.pathsep.join([str(folder), *sys.path])
     command = ["env", f"PYTHONPATH={path}", "PYTHONDONTWRITEBYTECODE=1", sys.executable, "-c", PROGRAM]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
-    assert done.returncode == 0, done.stderr
-    given, hits = done.stdout.split()
-    return int(given), int(hits)
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert completed.returncode == 0, completed.stderr
+    value, hits = completed.stdout.split()
+    return int(value), int(hits)
 
 
-def test_a_kernel_is_compiled_anew_when_a_step_or_a_constant_of_another_file_changes(tmp_path: Path) -> None:
+def test_changed_step_or_constant_elsewhere_recompiles_kernel(tmp_path: Path) -> None:
     (tmp_path / "loops.py").write_text(KERNEL)
-    assert ran(tmp_path, 10, 1) == (12, 0)
-    assert ran(tmp_path, 10, 1) == (12, 1)
-    assert ran(tmp_path, 10, 5) == (16, 0)
-    assert ran(tmp_path, 20, 5) == (26, 0)
-    assert ran(tmp_path, 20, 5) == (26, 1)
+    assert run_kernel(tmp_path, 10, 1) == (12, 0)
+    assert run_kernel(tmp_path, 10, 1) == (12, 1)
+    assert run_kernel(tmp_path, 10, 5) == (16, 0)
+    assert run_kernel(tmp_path, 20, 5) == (26, 0)
+    assert run_kernel(tmp_path, 20, 5) == (26, 1)
 
 
-def test_code_is_listed_once_it_is_there_so_that_no_process_runs_what_a_file_held_before(tmp_path: Path) -> None:
-    reader, seen = CompiledFiles(str(tmp_path), "run", "new"), []
+def test_code_is_listed_only_after_it_is_written(tmp_path: Path) -> None:
+    reader, loaded = CompiledFiles(str(tmp_path), "run", "new"), []
 
     class Watched(CompiledFiles):
         def _save_data(self, name: str, data: Any) -> None:
-            seen.append(reader.load("int64"))
+            loaded.append(reader.load("int64"))
             super()._save_data(name, data)
-            seen.append(reader.load("int64"))
+            loaded.append(reader.load("int64"))
 
     CompiledFiles(str(tmp_path), "run", "old").save("int64", "of older steps")
     Watched(str(tmp_path), "run", "new").save("int64", "of newer steps")
-    assert set(seen) <= {None, "of newer steps"}
+    assert set(loaded) <= {None, "of newer steps"}
     assert reader.load("int64") == "of newer steps"
     assert len(list(tmp_path.glob("*.nbc"))) == 1
 
 
-def test_of_processes_that_need_a_kernel_at_once_one_compiles_it(tmp_path: Path) -> None:
+def test_one_of_concurrent_processes_compiles_the_kernel(tmp_path: Path) -> None:
     (tmp_path / "loops.py").write_text(KERNEL)
     (tmp_path / "steps.py").write_text(STEP.format(base=10, step=1))
     command = ["env", f"PYTHONPATH={os.pathsep.join([str(tmp_path), *sys.path])}", sys.executable, "-c", f"import loops; input()\n{PROGRAM}"]
-    running = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    for process in running:
+    processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    for process in processes:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    printed = [process.communicate(timeout=HANG_S)[0].split() for process in running]
-    assert [int(given) for given, _ in printed] == [12, 12, 12]
-    assert sorted(int(hits) for _, hits in printed) == [0, 1, 1]
+    outputs = [process.communicate(timeout=HANG_S)[0].split() for process in processes]
+    assert [int(value) for value, _ in outputs] == [12, 12, 12]
+    assert sorted(int(hits) for _, hits in outputs) == [0, 1, 1]
 
 
-def test_a_kernel_that_does_not_compile_is_left_unlocked(tmp_path: Path) -> None:
+def test_kernel_that_does_not_compile_leaves_no_lock(tmp_path: Path) -> None:
     (tmp_path / "loops.py").write_text(KERNEL)
     (tmp_path / "steps.py").write_text(STEP.format(base=10, step=1))
     program = """
@@ -92,11 +92,11 @@ except numba.errors.TypingError:
     print(loops.run._cache._cache_file._lock)
 """
     command = ["env", f"PYTHONPATH={os.pathsep.join([str(tmp_path), *sys.path])}", sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
-    assert done.stdout == "None\n", done.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert completed.stdout == "None\n", completed.stderr
 
 
-def test_two_processes_that_compile_at_once_do_not_take_each_others_code(tmp_path: Path) -> None:
+def test_concurrent_compilers_do_not_mix_up_code(tmp_path: Path) -> None:
     class Blind(CompiledFiles):
         """As it looks where both have begun before either has listed anything."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.kit.images import Edges, Nodes, hosted, version_of
+from tests.kit.images import Edges, Nodes, restrict_to_parts, version_of
 from tests.kit.reference import Reference
 from tests.kit.waiting import HANG_S
 
@@ -45,7 +45,7 @@ FEATURES = (
 
 
 @cache
-def graph(form: str, parts: int = 3) -> tuple[draw.Version, Reference]:
+def graph(form: str, parts: int = 3) -> tuple[draw.LocalVersion, Reference]:
     rng = np.random.default_rng([len(form), parts])
     schema = Schema(
         node_types=(NodeType(name="a", weighted=True, features=FEATURES), NodeType(name="b")),
@@ -83,13 +83,13 @@ def graph(form: str, parts: int = 3) -> tuple[draw.Version, Reference]:
 def test_node_draws_are_the_oracles(form: str, uniform: bool) -> None:
     version, reference = graph(form)
     expected = reference.draws(1, types=[1, 0], seed=11, start=5, count=100, uniform=uniform)
-    drawn = draw.nodes(version, types=[1, 0], parts=range(3), seed=11, start=5, count=100, uniform=uniform, want_probabilities=True)
-    assert list(zip(drawn.types.tolist(), drawn.ids.tolist(), strict=True)) == [(t, row) for t, _, row in expected]
-    assert drawn.probabilities is not None
-    shares = [reference.share(1, types=[0, 1], of=(t, row), uniform=uniform) for t, _, row in expected[:20]]
-    np.testing.assert_allclose(drawn.probabilities[:20], shares, rtol=1e-14)
-    some = draw.nodes(hosted(version, [2]), types=[0, 1], parts=[2], seed=11, start=5, count=100, uniform=uniform)
-    assert list(zip(some.types.tolist(), some.ids.tolist(), strict=True)) == [(t, row) for t, part, row in expected if part == 2]
+    sampled = draw.sample_nodes(version, types=[1, 0], parts=range(3), seed=11, start=5, count=100, uniform=uniform, want_probabilities=True)
+    assert list(zip(sampled.types.tolist(), sampled.ids.tolist(), strict=True)) == [(t, row) for t, _, row in expected]
+    assert sampled.probabilities is not None
+    shares = [reference.row_probability(1, types=[0, 1], target_row=(t, row), uniform=uniform) for t, _, row in expected[:20]]
+    np.testing.assert_allclose(sampled.probabilities[:20], shares, rtol=1e-14)
+    of_part = draw.sample_nodes(restrict_to_parts(version, [2]), types=[0, 1], parts=[2], seed=11, start=5, count=100, uniform=uniform)
+    assert list(zip(of_part.types.tolist(), of_part.ids.tolist(), strict=True)) == [(t, row) for t, part, row in expected if part == 2]
 
 
 @pytest.mark.parametrize("uniform", [False, True])
@@ -97,92 +97,92 @@ def test_node_draws_are_the_oracles(form: str, uniform: bool) -> None:
 def test_edge_draws_are_the_oracles(form: str, uniform: bool) -> None:
     version, reference = graph(form)
     expected = reference.draws(2, types=[0, 1], seed=12, start=0, count=100, uniform=uniform)
-    drawn = draw.edges(version, types=[0, 1], parts=[0, 1, 2], seed=12, start=0, count=100, uniform=uniform, want_probabilities=True)
-    assert drawn.probabilities is not None
-    shares = [reference.share(2, types=[0, 1], of=(t, row), uniform=uniform) for t, _, row in expected[:20]]
-    np.testing.assert_allclose(drawn.probabilities[:20], shares, rtol=1e-14)
-    found = zip(drawn.types.tolist(), drawn.src.tolist(), drawn.dst.tolist(), drawn.eids.tolist(), strict=True)
-    assert list(found) == [(t, *row) for t, _, row in expected]
-    weighted = drawn.types == 0
+    sampled = draw.sample_edges(version, types=[0, 1], parts=[0, 1, 2], seed=12, start=0, count=100, uniform=uniform, want_probabilities=True)
+    assert sampled.probabilities is not None
+    shares = [reference.row_probability(2, types=[0, 1], target_row=(t, row), uniform=uniform) for t, _, row in expected[:20]]
+    np.testing.assert_allclose(sampled.probabilities[:20], shares, rtol=1e-14)
+    rows = zip(sampled.types.tolist(), sampled.src.tolist(), sampled.dst.tolist(), sampled.eids.tolist(), strict=True)
+    assert list(rows) == [(t, *row) for t, _, row in expected]
+    weighted = sampled.types == 0
     by_eid = dict(zip(reference.edges["a:r:b"].ids.tolist(), reference.edges["a:r:b"].weights, strict=True))
-    assert drawn.weights[weighted].tolist() == [by_eid[e] for e in drawn.eids[weighted].tolist()]
-    assert (drawn.weights[~weighted] == 1).all()
+    assert sampled.weights[weighted].tolist() == [by_eid[e] for e in sampled.eids[weighted].tolist()]
+    assert (sampled.weights[~weighted] == 1).all()
 
 
-ASKED = [
+NEIGHBOR_REQUESTS = [
     (edge_types, replace, uniform, count)
     for edge_types, replace, uniform, count in itertools.product([[0], [1], [0, 1], [2, 1, 0]], [True, False], [False, True], [1, 4, 30])
 ]
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("edge_types", "replace", "uniform", "count"), ASKED)
+@pytest.mark.parametrize(("edge_types", "replace", "uniform", "count"), NEIGHBOR_REQUESTS)
 def test_neighbor_draws_are_the_oracles(form: str, edge_types: list[int], replace: bool, uniform: bool, count: int) -> None:
     version, reference = graph(form)
-    asked: dict[str, Any] = {"edge_types": edge_types, "count": count, "replace": replace, "uniform": uniform, "direction": 1, "seed": 9, "hop": 1}
+    request: dict[str, Any] = {"edge_types": edge_types, "count": count, "replace": replace, "uniform": uniform, "direction": 1, "seed": 9, "hop": 1}
     ids = np.r_[reference.nodes["a"].ids[:20], 3, 0, -1, 39, 40, 10**12, 3].astype(np.int64)
     positions = np.arange(ids.size)[::-1] + 100
-    drawn = draw.neighbors(
-        version, node_type=0, ids=ids, positions=positions, want_weights=True, want_edge_ids=True, want_probabilities=True, **asked
+    sampled = draw.sample_neighbors(
+        version, node_type=0, ids=ids, positions=positions, want_weights=True, want_edge_ids=True, want_probabilities=True, **request
     )
-    assert drawn.ids.shape == (ids.size, count)
-    assert drawn.probabilities is not None
-    given = {name: value for name, value in asked.items() if name not in ("seed", "hop")}
+    assert sampled.ids.shape == (ids.size, count)
+    assert sampled.probabilities is not None
+    without_seed = {name: value for name, value in request.items() if name not in ("seed", "hop")}
     for i, (node, position) in enumerate(zip(ids.tolist(), positions.tolist(), strict=True)):
-        expected = reference.neighbors(node_type=0, node=node, position=position, **asked)
-        probabilities = reference.probabilities(expected, node_type=0, node=node, **given)
-        np.testing.assert_allclose(drawn.probabilities[i], probabilities + [0.0] * (count - len(expected)), rtol=1e-14)
+        expected = reference.neighbors(node_type=0, node=node, position=position, **request)
+        probabilities = reference.probabilities(expected, node_type=0, node=node, **without_seed)
+        np.testing.assert_allclose(sampled.probabilities[i], probabilities + [0.0] * (count - len(expected)), rtol=1e-14)
         expected += [(-1, -1, -1, 0.0)] * (count - len(expected))
-        assert drawn.weights is not None
-        assert drawn.eids is not None
-        types = [t for t, *_ in expected] if drawn.types is None else drawn.types[i].tolist()
-        assert list(zip(types, drawn.ids[i].tolist(), drawn.eids[i].tolist(), drawn.weights[i].tolist(), strict=True)) == expected
+        assert sampled.weights is not None
+        assert sampled.eids is not None
+        types = [t for t, *_ in expected] if sampled.types is None else sampled.types[i].tolist()
+        assert list(zip(types, sampled.ids[i].tolist(), sampled.eids[i].tolist(), sampled.weights[i].tolist(), strict=True)) == expected
 
 
-def test_a_hubs_probabilities_are_exact_however_much_was_drawn_and_however_little_is_left() -> None:
+def test_hub_probabilities_stay_exact_as_weight_runs_out() -> None:
     size, count = 200_000, 30
     rng = np.random.default_rng(6)
     weights = np.r_[[3e7, 2e6, 1e6], rng.random(size - 3)].astype(np.float32)
     schema = Schema(node_types=(NodeType(name="n"),), edge_types=(EdgeType(src_type="n", relation="e", dst_type="n", weighted=True),), parts=1)
     hub = {"n:e:n": Edges(src=np.zeros(size, np.int64), dst=np.arange(size), weights=weights)}
     version = version_of(schema, {"n": Nodes(ids=np.arange(size))}, hub)
-    asked: dict[str, Any] = {"edge_types": [0], "node_type": 0, "ids": np.zeros(8, np.int64), "positions": np.arange(8), "replace": False}
-    asked |= {"uniform": False, "direction": 1, "seed": 1, "hop": 0, "want_weights": True, "want_edge_ids": False, "want_probabilities": True}
-    drawn, fewer = (draw.neighbors(version, count=n, **asked) for n in (count, 4))
-    assert drawn.weights is not None
-    assert drawn.probabilities is not None
+    request: dict[str, Any] = {"edge_types": [0], "node_type": 0, "ids": np.zeros(8, np.int64), "positions": np.arange(8), "replace": False}
+    request |= {"uniform": False, "direction": 1, "seed": 1, "hop": 0, "want_weights": True, "want_edge_ids": False, "want_probabilities": True}
+    sampled, fewer = (draw.sample_neighbors(version, count=n, **request) for n in (count, 4))
+    assert sampled.weights is not None
+    assert sampled.probabilities is not None
     assert fewer.probabilities is not None
     total = sum(map(Fraction, weights.tolist()))
-    for row, found in zip(drawn.weights.tolist(), drawn.probabilities, strict=True):
+    for row, probabilities in zip(sampled.weights.tolist(), sampled.probabilities, strict=True):
         before = np.r_[0, np.cumsum([Fraction(w) for w in row[:-1]])]
-        np.testing.assert_allclose(found, [float(Fraction(w) / (total - b)) for w, b in zip(row, before, strict=True)], rtol=1e-14)
-    np.testing.assert_allclose(fewer.probabilities, drawn.probabilities[:, :4], rtol=1e-14)
+        np.testing.assert_allclose(probabilities, [float(Fraction(w) / (total - b)) for w, b in zip(row, before, strict=True)], rtol=1e-14)
+    np.testing.assert_allclose(fewer.probabilities, sampled.probabilities[:, :4], rtol=1e-14)
 
 
 @pytest.mark.parametrize("replace", [True, False])
 def test_in_neighbors_are_drawn_from_the_other_end(replace: bool) -> None:
     version, reference = graph("mod")
     ids = reference.nodes["b"].ids
-    asked: dict[str, Any] = {"edge_types": [0], "count": 3, "replace": replace, "uniform": False, "direction": 2, "seed": 4, "hop": 0}
-    drawn = draw.neighbors(version, node_type=1, ids=ids, positions=np.arange(ids.size), want_weights=False, want_edge_ids=True, **asked)
-    assert drawn.weights is None
-    assert drawn.eids is not None
+    request: dict[str, Any] = {"edge_types": [0], "count": 3, "replace": replace, "uniform": False, "direction": 2, "seed": 4, "hop": 0}
+    sampled = draw.sample_neighbors(version, node_type=1, ids=ids, positions=np.arange(ids.size), want_weights=False, want_edge_ids=True, **request)
+    assert sampled.weights is None
+    assert sampled.eids is not None
     for i, node in enumerate(ids.tolist()):
-        expected = [(n, e) for _, n, e, _ in reference.neighbors(node_type=1, node=node, position=i, **asked)]
-        assert list(zip(drawn.ids[i].tolist(), drawn.eids[i].tolist(), strict=True)) == expected + [(-1, -1)] * (3 - len(expected))
+        expected = [(n, e) for _, n, e, _ in reference.neighbors(node_type=1, node=node, position=i, **request)]
+        assert list(zip(sampled.ids[i].tolist(), sampled.eids[i].tolist(), strict=True)) == expected + [(-1, -1)] * (3 - len(expected))
 
 
-def test_a_mixed_batch_draws_for_each_node_what_it_would_get_alone() -> None:
+def test_mixed_type_batch_matches_single_types() -> None:
     version, reference = graph("mod")
     ids = np.r_[reference.nodes["a"].ids[:5], reference.nodes["b"].ids[:5], 7].astype(np.int64)
     types = np.array([0] * 5 + [1] * 5 + [-1], np.int32)
-    asked: dict[str, Any] = {"edge_types": [1, 0], "count": 4, "replace": True, "uniform": False, "direction": 2, "seed": 4, "hop": 0}
-    drawn = draw.neighbors(version, node_type=-1, ids=ids, types=types, positions=np.arange(11), want_weights=False, want_edge_ids=False, **asked)
-    assert drawn.types is not None
+    request: dict[str, Any] = {"edge_types": [1, 0], "count": 4, "replace": True, "uniform": False, "direction": 2, "seed": 4, "hop": 0}
+    sampled = draw.sample_neighbors(version, node_type=-1, ids=ids, types=types, positions=np.arange(11), want_weights=False, want_edge_ids=False, **request)
+    assert sampled.types is not None
     for i, (node, type_id) in enumerate(zip(ids.tolist(), types.tolist(), strict=True)):
-        expected = reference.neighbors(node_type=type_id, node=node, position=i, **asked)
+        expected = reference.neighbors(node_type=type_id, node=node, position=i, **request)
         expected += [(-1, -1, -1, 0.0)] * (4 - len(expected))
-        assert list(zip(drawn.types[i].tolist(), drawn.ids[i].tolist(), strict=True)) == [(t, n) for t, n, *_ in expected]
+        assert list(zip(sampled.types[i].tolist(), sampled.ids[i].tolist(), strict=True)) == [(t, n) for t, n, *_ in expected]
 
 
 def test_ids_of_a_global_space_need_no_types() -> None:
@@ -191,44 +191,44 @@ def test_ids_of_a_global_space_need_no_types() -> None:
     )
     nodes = {"a": Nodes(ids=np.array([0, 5, 9])), "b": Nodes(ids=np.array([2, 7]))}
     version = version_of(schema, nodes, {"b:r:a": Edges(src=np.array([2, 7]), dst=np.array([5, 9]))})
-    asked: dict[str, Any] = {"edge_types": [0], "count": 1, "replace": True, "uniform": True, "direction": 1, "seed": 4, "hop": 0}
+    request: dict[str, Any] = {"edge_types": [0], "count": 1, "replace": True, "uniform": True, "direction": 1, "seed": 4, "hop": 0}
     ids = np.array([5, 7, 2, -1, 100])
-    drawn = draw.neighbors(version, node_type=-1, ids=ids, positions=np.arange(5), want_weights=False, want_edge_ids=False, **asked)
-    assert drawn.ids.ravel().tolist() == [-1, 9, 5, -1, -1]
+    sampled = draw.sample_neighbors(version, node_type=-1, ids=ids, positions=np.arange(5), want_weights=False, want_edge_ids=False, **request)
+    assert sampled.ids.ravel().tolist() == [-1, 9, 5, -1, -1]
 
 
 @pytest.mark.parametrize("uniform", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_races_end_as_the_oracles_do(form: str, uniform: bool) -> None:
     version, reference = graph(form)
-    taken = reference.nodes["a"].ids[:9]
-    of_nodes = draw.race_nodes(
-        version, types=[0, 1], parts=range(3), seed=3, count=20, taken_ids=taken, taken_types=np.zeros(9, np.int32), uniform=uniform
+    excluded = reference.nodes["a"].ids[:9]
+    node_result = draw.sample_distinct_nodes(
+        version, types=[0, 1], parts=range(3), seed=3, count=20, taken_ids=excluded, taken_types=np.zeros(9, np.int32), uniform=uniform
     )
-    expected = reference.race(1, types=[0, 1], seed=3, count=20, taken={(0, int(i)) for i in taken}, uniform=uniform)
-    assert list(zip(of_nodes.types.tolist(), of_nodes.ids.tolist(), strict=True)) == [(t, i) for _, t, i in expected]
-    np.testing.assert_allclose(of_nodes.keys, [key for key, _, _ in expected], rtol=1e-14)
+    expected = reference.exponential_arrivals(1, types=[0, 1], seed=3, count=20, excluded={(0, int(i)) for i in excluded}, uniform=uniform)
+    assert list(zip(node_result.types.tolist(), node_result.ids.tolist(), strict=True)) == [(t, i) for _, t, i in expected]
+    np.testing.assert_allclose(node_result.keys, [key for key, _, _ in expected], rtol=1e-14)
     eids = reference.edges["a:r:b"].ids[:50]
-    of_edges = draw.race_edges(
+    edge_result = draw.sample_distinct_edges(
         version, types=[0, 2], parts=range(3), seed=3, count=500, taken_ids=eids, taken_types=np.zeros(50, np.int32), uniform=uniform
     )
-    expected = reference.race(2, types=[0, 2], seed=3, count=500, taken={(0, int(i)) for i in eids}, uniform=uniform)
-    assert list(zip(of_edges.edges.types.tolist(), of_edges.edges.eids.tolist(), strict=True)) == [(t, i) for _, t, i in expected]
+    expected = reference.exponential_arrivals(2, types=[0, 2], seed=3, count=500, excluded={(0, int(i)) for i in eids}, uniform=uniform)
+    assert list(zip(edge_result.edges.types.tolist(), edge_result.edges.eids.tolist(), strict=True)) == [(t, i) for _, t, i in expected]
     src = {(0, e): s for e, s in zip(reference.edges["a:r:b"].ids.tolist(), reference.edges["a:r:b"].src.tolist(), strict=True)}
     src |= {(2, e): s for e, s in enumerate(reference.edges["a:w:a"].src.tolist())}
-    assert of_edges.edges.src.tolist() == [src[t, e] for _, t, e in expected]
+    assert edge_result.edges.src.tolist() == [src[t, e] for _, t, e in expected]
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_whole_neighborhoods_are_in_canonical_order(form: str) -> None:
     version, reference = graph(form)
     ids = np.r_[reference.nodes["a"].ids, -1, 10**12, 5].astype(np.int64)
-    found = draw.read_neighbors(version, edge_types=[1, 0], node_type=0, ids=ids, direction=1, want_weights=True, want_edge_ids=True)
-    assert found.weights is not None
-    assert found.eids is not None
+    neighbors = draw.read_neighbors(version, edge_types=[1, 0], node_type=0, ids=ids, direction=1, want_weights=True, want_edge_ids=True)
+    assert neighbors.weights is not None
+    assert neighbors.eids is not None
     for i, node in enumerate(ids.tolist()):
-        own = slice(found.indptr[i], found.indptr[i + 1])
-        rows = zip(found.types[own].tolist(), found.ids[own].tolist(), found.eids[own].tolist(), found.weights[own].tolist(), strict=True)
+        node_slice = slice(neighbors.indptr[i], neighbors.indptr[i + 1])
+        rows = zip(neighbors.types[node_slice].tolist(), neighbors.ids[node_slice].tolist(), neighbors.eids[node_slice].tolist(), neighbors.weights[node_slice].tolist(), strict=True)
         assert list(rows) == [(t, *row) for t in (1, 0) for row in reference.adjacency(t, node, 1)]
 
 
@@ -236,34 +236,34 @@ def rows_of(values: Any, i: int) -> NDArray[Any]:
     return values[1][values[0][i] : values[0][i + 1]] if isinstance(values, tuple) else values[i]
 
 
-def assert_sections_hold(sections: dict[str, NDArray[Any]], features: Any, asked: list[int], known: dict[int, int]) -> None:
+def assert_sections_match(sections: dict[str, NDArray[Any]], features: Any, requested: list[int], row_of_id: dict[int, int]) -> None:
     for name, values in features.items():
         ragged = isinstance(values, tuple)
-        given = (sections[f"f:{name}.indptr"], sections[f"f:{name}.values"]) if ragged else sections[f"f:{name}"]
-        for i, ident in enumerate(asked):
-            if ident in known:
-                np.testing.assert_array_equal(rows_of(given, i), rows_of(values, known[ident]))
+        returned = (sections[f"f:{name}.indptr"], sections[f"f:{name}.values"]) if ragged else sections[f"f:{name}"]
+        for i, ident in enumerate(requested):
+            if ident in row_of_id:
+                np.testing.assert_array_equal(rows_of(returned, i), rows_of(values, row_of_id[ident]))
             else:
-                assert not rows_of(given, i).any()
-            assert rows_of(given, i).dtype == rows_of(values, 0).dtype
+                assert not rows_of(returned, i).any()
+            assert rows_of(returned, i).dtype == rows_of(values, 0).dtype
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_features_come_by_id_and_unknown_ones_are_empty(form: str) -> None:
     version, reference = graph(form)
     nodes, edges = reference.nodes["a"], reference.edges["a:r:b"]
-    asked = [5, -1, 3, 39, 10**12, 5, 40]
-    sections = draw.node_features(version, 0, ["x", "age", "tags", "raw", "weight"], np.array(asked))
-    known = {int(ident): row for row, ident in enumerate(nodes.ids)}
-    assert sections["found"].tolist() == [ident in known for ident in asked]
+    requested = [5, -1, 3, 39, 10**12, 5, 40]
+    sections = draw.node_features(version, 0, ["x", "age", "tags", "raw", "weight"], np.array(requested))
+    row_of_id = {int(ident): row for row, ident in enumerate(nodes.ids)}
+    assert sections["found"].tolist() == [ident in row_of_id for ident in requested]
     assert nodes.weights is not None
-    assert sections["f:weight"].tolist() == [nodes.weights[known[ident]] if ident in known else 0 for ident in asked]
-    assert_sections_hold(sections, nodes.features, asked, known)
-    asked = [5, -1, 299, 300, 399, 10**12, 5, 0]
-    sections = draw.edge_features(version, 0, ["x", "age", "tags", "raw"], np.array(asked))
-    known = {int(ident): row for row, ident in enumerate(edges.ids)}
-    assert sections["found"].tolist() == [ident in known for ident in asked]
-    assert_sections_hold(sections, edges.features, asked, known)
+    assert sections["f:weight"].tolist() == [nodes.weights[row_of_id[ident]] if ident in row_of_id else 0 for ident in requested]
+    assert_sections_match(sections, nodes.features, requested, row_of_id)
+    requested = [5, -1, 299, 300, 399, 10**12, 5, 0]
+    sections = draw.edge_features(version, 0, ["x", "age", "tags", "raw"], np.array(requested))
+    row_of_id = {int(ident): row for row, ident in enumerate(edges.ids)}
+    assert sections["found"].tolist() == [ident in row_of_id for ident in requested]
+    assert_sections_match(sections, edges.features, requested, row_of_id)
 
 
 @pytest.mark.parametrize("limit", [1, 7, 0])
@@ -271,28 +271,28 @@ def test_features_come_by_id_and_unknown_ones_are_empty(form: str) -> None:
 def test_scans_give_every_row_once_in_canonical_order(form: str, limit: int) -> None:
     version, reference = graph(form)
     nodes = reference.nodes["a"]
-    known = {int(ident): row for row, ident in enumerate(nodes.ids)}
+    row_of_id = {int(ident): row for row, ident in enumerate(nodes.ids)}
     for part in range(3):
         ids: list[int] = []
         cursor = 0
         while cursor >= 0:
             sections, cursor = draw.read_nodes(version, 0, part, cursor, limit, ["x", "age", "tags", "raw"])
-            assert_sections_hold(sections, nodes.features, sections["ids"].tolist(), known)
+            assert_sections_match(sections, nodes.features, sections["ids"].tolist(), row_of_id)
             ids += sections["ids"].tolist()
         assert ids == [row for row, _ in reference.rows(1, 0, part)]
-        found: list[Any] = []
+        scanned: list[Any] = []
         cursor = 0
         while cursor >= 0:
             sections, cursor = draw.read_edges(version, 0, part, cursor, limit)
             columns = (sections[name].tolist() for name in ("src", "dst", "eids", "weights"))
-            found += [((s, d, e), w) for s, d, e, w in zip(*columns, strict=True)]
-        assert found == reference.rows(2, 0, part)
+            scanned += [((s, d, e), w) for s, d, e, w in zip(*columns, strict=True)]
+        assert scanned == reference.rows(2, 0, part)
 
 
-def ask(**changes: Any) -> dict[str, Any]:
-    asked: dict[str, Any] = {"edge_types": [0], "node_type": 0, "ids": np.arange(2), "positions": np.arange(2), "count": 1, "replace": True}
-    asked |= {"uniform": False, "direction": 1, "seed": 1, "hop": 0, "want_weights": False, "want_edge_ids": False}
-    return asked | changes
+def neighbors_request(**changes: Any) -> dict[str, Any]:
+    request: dict[str, Any] = {"edge_types": [0], "node_type": 0, "ids": np.arange(2), "positions": np.arange(2), "count": 1, "replace": True}
+    request |= {"uniform": False, "direction": 1, "seed": 1, "hop": 0, "want_weights": False, "want_edge_ids": False}
+    return request | changes
 
 
 @pytest.mark.parametrize(
@@ -311,38 +311,38 @@ def ask(**changes: Any) -> dict[str, Any]:
         ({"positions": np.arange(3)}, "positions"),
     ],
 )
-def test_an_impossible_request_for_neighbors_is_refused_with_its_value(changes: dict[str, Any], says: str) -> None:
+def test_invalid_neighbor_request_is_refused_with_its_value(changes: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidRequest, match=says):
-        draw.neighbors(graph("mod")[0], **ask(**changes))
+        draw.sample_neighbors(graph("mod")[0], **neighbors_request(**changes))
 
 
-def test_what_is_not_there_is_said_to_be_so() -> None:
+def test_missing_parts_and_columns_are_reported() -> None:
     version, _ = graph("mod")
     with pytest.raises(NotFound, match="no feature 'y'"):
         draw.node_features(version, 0, ["y"], np.arange(2))
     with pytest.raises(NotFound, match="no feature 'y'"):
         draw.edge_features(version, 0, ["y"], np.arange(2))
     with pytest.raises(Unavailable, match="part 1"):
-        draw.nodes(hosted(version, [0]), types=[0], parts=[0, 1], seed=1, start=0, count=1, uniform=False)
+        draw.sample_nodes(restrict_to_parts(version, [0]), types=[0], parts=[0, 1], seed=1, start=0, count=1, uniform=False)
     with pytest.raises(Unavailable, match="part 1"):
-        draw.neighbors(hosted(version, [0]), **ask())
+        draw.sample_neighbors(restrict_to_parts(version, [0]), **neighbors_request())
     for wrong in ({"count": -1}, {"start": -1}, {"types": [9]}, {"parts": [3]}):
-        asked: dict[str, Any] = {"types": [0], "parts": [0], "seed": 1, "start": 0, "count": 1, "uniform": False}
+        request: dict[str, Any] = {"types": [0], "parts": [0], "seed": 1, "start": 0, "count": 1, "uniform": False}
         with pytest.raises(InvalidRequest):
-            draw.nodes(version, **(asked | wrong))
+            draw.sample_nodes(version, **(request | wrong))
     with pytest.raises(InvalidRequest, match="cursor -1"):
         draw.read_nodes(version, 0, 0, -1, 1, [])
 
 
-def test_an_empty_type_and_one_of_zero_weights_say_which() -> None:
+def test_empty_and_zero_weight_types_are_named_in_errors() -> None:
     schema = Schema(node_types=(NodeType(name="a", weighted=True), NodeType(name="b")), parts=2)
     version = version_of(schema, {"a": Nodes(ids=np.arange(3), weights=np.zeros(3, np.float32)), "b": Nodes(ids=np.zeros(0, np.int64))})
-    asked: dict[str, Any] = {"parts": [0, 1], "seed": 1, "start": 0, "count": 4}
+    request: dict[str, Any] = {"parts": [0, 1], "seed": 1, "start": 0, "count": 4}
     with pytest.raises(InvalidRequest, match="weights of all nodes of type a"):
-        draw.nodes(version, types=[0], uniform=False, **asked)
+        draw.sample_nodes(version, types=[0], uniform=False, **request)
     with pytest.raises(NotFound, match="no nodes of type b"):
-        draw.nodes(version, types=[1], uniform=True, **asked)
-    assert set(draw.nodes(version, types=[0, 1], uniform=True, **asked).ids.tolist()) <= {0, 1, 2}
+        draw.sample_nodes(version, types=[1], uniform=True, **request)
+    assert set(draw.sample_nodes(version, types=[0, 1], uniform=True, **request).ids.tolist()) <= {0, 1, 2}
 
 
 def test_our_logarithm_is_within_one_unit_in_the_last_place() -> None:
@@ -352,17 +352,17 @@ def test_our_logarithm_is_within_one_unit_in_the_last_place() -> None:
     assert (abs(ours - exact) <= np.spacing(abs(exact))).all()
 
 
-def test_kernels_say_the_same_as_plain_python() -> None:
+def test_kernels_match_interpreted_python() -> None:
     """Both are compared with the oracle, which is not compiled; the child takes one form of graph."""
-    chosen = "mod and (node_draws or edge_draws or neighbor_draws or races or whole or features or scans)"
+    selection = "mod and (node_draws or edge_draws or neighbor_draws or races or whole or features or scans)"
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}  # noqa: TID251  # a child with one switch more
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", chosen, __file__]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG_S, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert " passed" in done.stdout
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", selection, __file__]
+    completed = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert completed.returncode == 0, completed.stdout[-3000:]
+    assert " passed" in completed.stdout
 
 
 def test_a_seed_is_taken_modulo_two_to_the_64() -> None:
     version, _ = graph("mod")
-    asked: dict[str, Any] = {"types": [0], "parts": range(3), "start": 0, "count": 50, "uniform": False}
-    np.testing.assert_array_equal(draw.nodes(version, seed=-1, **asked).ids, draw.nodes(version, seed=2**64 - 1, **asked).ids)
+    request: dict[str, Any] = {"types": [0], "parts": range(3), "start": 0, "count": 50, "uniform": False}
+    np.testing.assert_array_equal(draw.sample_nodes(version, seed=-1, **request).ids, draw.sample_nodes(version, seed=2**64 - 1, **request).ids)

@@ -30,7 +30,7 @@ def test_a_block_key_is_read_back(key: BlockKey) -> None:
 
 
 @given(block_keys)
-def test_every_prefix_of_a_key_leads_to_it(key: BlockKey) -> None:
+def test_key_starts_with_each_of_its_prefixes(key: BlockKey) -> None:
     raw = keys.block_key(key)
     assert raw.startswith(keys.type_prefix(*key[:3]))
     assert raw.startswith(keys.load_prefix(*key[:4]))
@@ -39,8 +39,8 @@ def test_every_prefix_of_a_key_leads_to_it(key: BlockKey) -> None:
 
 
 @given(st.binary(max_size=8), st.binary(max_size=8))
-def test_the_end_of_a_prefix_is_behind_all_that_begins_with_it_and_before_the_rest(prefix: bytes, other: bytes) -> None:
-    end = keys.after(prefix)
+def test_prefix_end_bounds_exactly_the_keys_with_the_prefix(prefix: bytes, other: bytes) -> None:
+    end = keys.prefix_end(prefix)
     assert end is None or prefix + other < end
     if end is not None and other >= prefix and not other.startswith(prefix):
         assert other >= end
@@ -53,5 +53,5 @@ def test_a_table_of_one_weight_is_not_a_prefix_of_another() -> None:
 
 def test_blocks_of_a_table_sort_by_number() -> None:
     prefix = keys.table_prefix(1, keys.B1, 0, "weight")
-    found = [keys.table_key(prefix, n) for n in (0, 1, 255, 256, 2**32 - 1)]
-    assert found == sorted(found)
+    table_keys = [keys.table_key(prefix, n) for n in (0, 1, 255, 256, 2**32 - 1)]
+    assert table_keys == sorted(table_keys)

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 from tests.kit.waiting import HANG_S
 
-from graphkit.jit import CHECKED, INTERPRETED, kernel, register
-from graphkit.lanes import LANES, list_pairs, list_set, rank
+from graphkit.jit import CHECK_BOUNDS, INTERPRETED, kernel, register
+from graphkit.lanes import LANES, compress_pairs, compress_members, rank_bits
 
 GENERATOR = np.random.default_rng(7)
 COUNT, WORDS = 40 * LANES, 30
@@ -21,32 +21,32 @@ U32, U64 = NDArray[np.uint32], NDArray[np.uint64]
 
 
 @kernel
-def _listed(numbers: U32, low: np.uint64, words: U64, places: U32, ats: U32) -> np.uint64:
+def _compress_members(numbers: U32, low: np.uint64, words: U64, positions: U32, offsets: U32) -> np.uint64:
     count = np.uint64(0)
-    if CHECKED:
+    if CHECK_BOUNDS:
         register(numbers)
     for i in range(np.uint64(0), np.uint64(numbers.shape[0]), _LANES):
-        count += list_set(np.uint64(numbers.ctypes.data) + _BYTES * np.uint64(i), np.uint64(i), low, words, places, ats, count)
+        count += compress_members(np.uint64(numbers.ctypes.data) + _BYTES * np.uint64(i), np.uint64(i), low, words, positions, offsets, count)
     return count
 
 
 @kernel
-def _listed_pairs(pairs: U64, low: np.uint64, words: U64, seconds: U32, ats: U32) -> np.uint64:
+def _compress_pairs(pairs: U64, low: np.uint64, words: U64, seconds: U32, offsets: U32) -> np.uint64:
     count = np.uint64(0)
-    if CHECKED:
+    if CHECK_BOUNDS:
         register(pairs)
     for i in range(np.uint64(0), np.uint64(pairs.shape[0]), _LANES):
-        count += list_pairs(np.uint64(pairs.ctypes.data) + np.uint64(8) * np.uint64(i), low, words, seconds, ats, count)
+        count += compress_pairs(np.uint64(pairs.ctypes.data) + np.uint64(8) * np.uint64(i), low, words, seconds, offsets, count)
     return count
 
 
 @kernel
-def _ranked(ats: U32, words: U64, firsts: NDArray[np.int32], ranks: U32) -> None:
-    for i in range(np.uint64(0), np.uint64(ats.shape[0]), _LANES):
-        rank(ats, np.uint64(i), words, firsts, ranks)
+def _rank_all(offsets: U32, words: U64, word_ranks: NDArray[np.int32], ranks: U32) -> None:
+    for i in range(np.uint64(0), np.uint64(offsets.shape[0]), _LANES):
+        rank_bits(offsets, np.uint64(i), words, word_ranks, ranks)
 
 
-def _set_of(members: NDArray[np.int64]) -> tuple[U64, NDArray[np.int32]]:
+def _bitset_of(members: NDArray[np.int64]) -> tuple[U64, NDArray[np.int32]]:
     words = np.zeros(WORDS, np.uint64)
     np.bitwise_or.at(words, members >> 6, np.uint64(1) << (members & 63).astype(np.uint64))
     return words, np.searchsorted(members, 64 * np.arange(WORDS)).astype(np.int32)
@@ -54,31 +54,31 @@ def _set_of(members: NDArray[np.int64]) -> tuple[U64, NDArray[np.int32]]:
 
 @pytest.mark.parametrize("low", [0, 900, (1 << 32) - 64 * WORDS])
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.5, 1.0])
-def test_numbers_of_a_set_are_listed_and_ranked(low: int, share: float) -> None:
+def test_set_members_are_compressed_and_ranked(low: int, share: float) -> None:
     """Whatever lies before the set or behind it is none of it, also where sums wrap."""
     members = np.flatnonzero(GENERATOR.random(64 * WORDS - 1) < share)
-    words, firsts = _set_of(members)
+    words, word_ranks = _bitset_of(members)
     numbers = GENERATOR.integers(max(low - 700, 0), min(low + 64 * WORDS + 700, 1 << 32), COUNT)
     numbers[: 2 * LANES] = np.repeat([0, low, (1 << 32) - 1, max(low - 1, 0)], 8)
-    there = np.flatnonzero(np.isin(numbers - low, members))
-    places, ats = (np.full(COUNT + LANES, 9, np.uint32) for _ in range(2))
-    assert _listed(numbers.astype(np.uint32), np.uint64(low), words, places, ats) == there.size
-    assert places[: there.size].tolist() == there.tolist()
-    assert ats[: there.size].tolist() == (numbers - low)[there].tolist()
+    member_positions = np.flatnonzero(np.isin(numbers - low, members))
+    positions, offsets = (np.full(COUNT + LANES, 9, np.uint32) for _ in range(2))
+    assert _compress_members(numbers.astype(np.uint32), np.uint64(low), words, positions, offsets) == member_positions.size
+    assert positions[: member_positions.size].tolist() == member_positions.tolist()
+    assert offsets[: member_positions.size].tolist() == (numbers - low)[member_positions].tolist()
     seconds = GENERATOR.integers(0, 1 << 32, COUNT)
     pairs = seconds.astype(np.uint64) << np.uint64(32) | numbers.astype(np.uint64)
-    assert _listed_pairs(pairs, np.uint64(low), words, places, ats) == there.size
-    assert places[: there.size].tolist() == seconds[there].tolist()
-    ats[there.size :] = 64 * WORDS - 1
+    assert _compress_pairs(pairs, np.uint64(low), words, positions, offsets) == member_positions.size
+    assert positions[: member_positions.size].tolist() == seconds[member_positions].tolist()
+    offsets[member_positions.size :] = 64 * WORDS - 1
     ranks = np.zeros(COUNT + LANES, np.uint32)
-    _ranked(ats, words, firsts, ranks)
-    assert ranks[: there.size].tolist() == np.searchsorted(members, (numbers - low)[there]).tolist()
-    assert (ranks[there.size :] == members.size).all()
+    _rank_all(offsets, words, word_ranks, ranks)
+    assert ranks[: member_positions.size].tolist() == np.searchsorted(members, (numbers - low)[member_positions]).tolist()
+    assert (ranks[member_positions.size :] == members.size).all()
 
 
 @pytest.mark.skipif(INTERPRETED, reason="this is the other way already")
-def test_plain_python_says_the_same() -> None:
+def test_interpreted_python_gives_the_same_results() -> None:
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}  # noqa: TID251  # a child with one switch more
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG_S, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    completed = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert completed.returncode == 0, completed.stdout + completed.stderr

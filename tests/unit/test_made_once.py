@@ -12,18 +12,18 @@ from tests.kit.waiting import HANG_S
 from asterism_proto.schema import NodeType, Schema
 
 
-def test_threads_that_make_the_same_get_the_one_that_is_kept() -> None:
+def test_concurrent_builders_share_one_value() -> None:
     version = version_of(Schema(node_types=(NodeType(name="n"),), parts=1), {"n": Nodes(ids=np.arange(3))}, {})
-    both_make, found = threading.Barrier(2, timeout=HANG_S), []
+    barrier, values = threading.Barrier(2, timeout=HANG_S), []
 
-    def make() -> NDArray[np.int64]:
-        both_make.wait()
+    def build() -> NDArray[np.int64]:
+        barrier.wait()
         return np.zeros(1, np.int64)
 
-    threads = [threading.Thread(target=lambda: found.append(version.once("it", make))) for _ in range(2)]
+    threads = [threading.Thread(target=lambda: values.append(version.cached("it", build))) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(HANG_S)
-    assert len(found) == 2
-    assert found[0] is found[1] is version.once("it", lambda: np.ones(1, np.int64))
+    assert len(values) == 2
+    assert values[0] is values[1] is version.cached("it", lambda: np.ones(1, np.int64))

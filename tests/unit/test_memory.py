@@ -22,35 +22,35 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def group(folder: Path, files: Mapping[str, object]) -> None:
+def write_cgroup(folder: Path, files: Mapping[str, object]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, value in files.items():
         (folder / name).write_text(f"{value}\n")
 
 
-def test_a_machine_without_groups_gives_what_it_has(machine: Path) -> None:
+def test_available_memory_without_cgroups(machine: Path) -> None:
     assert memory.available_bytes() == 16 * GIB
     (machine / "meminfo").unlink()
     assert memory.available_bytes() is None
 
 
-def test_the_tightest_group_above_counts_and_pages_of_files_are_free(machine: Path) -> None:
+def test_tightest_ancestor_cgroup_limits_memory(machine: Path) -> None:
     (machine / "own").write_text("0::/job/mine\n")
-    group(machine / "groups/job/mine", {"memory.max": "max", "memory.current": GIB, "memory.stat": "anon 1"})
+    write_cgroup(machine / "groups/job/mine", {"memory.max": "max", "memory.current": GIB, "memory.stat": "anon 1"})
     assert memory.available_bytes() == 16 * GIB
     stat = f"anon {GIB}\nactive_file {GIB}\ninactive_file {2 * GIB}"
-    group(machine / "groups/job", {"memory.max": 8 * GIB, "memory.current": 6 * GIB, "memory.stat": stat})
+    write_cgroup(machine / "groups/job", {"memory.max": 8 * GIB, "memory.current": 6 * GIB, "memory.stat": stat})
     assert memory.available_bytes() == 5 * GIB
 
 
-def test_a_container_sees_its_group_as_the_root(machine: Path) -> None:
+def test_container_sees_its_cgroup_as_the_root(machine: Path) -> None:
     (machine / "own").write_text("0::/\n")
-    group(machine / "groups", {"memory.max": 4 * GIB, "memory.current": GIB, "memory.stat": "inactive_file 0"})
+    write_cgroup(machine / "groups", {"memory.max": 4 * GIB, "memory.current": GIB, "memory.stat": "inactive_file 0"})
     assert memory.available_bytes() == 3 * GIB
 
 
-def test_groups_of_the_first_version_are_known_too(machine: Path) -> None:
+def test_limits_of_cgroup_v1_are_read(machine: Path) -> None:
     (machine / "own").write_text("9:name=systemd:/else\n4:cpu,memory:/work\n")
-    group(machine / "groups/memory", {"memory.limit_in_bytes": 1 << 62, "memory.usage_in_bytes": GIB, "memory.stat": ""})
-    group(machine / "groups/memory/work", {"memory.limit_in_bytes": 2 * GIB, "memory.usage_in_bytes": GIB, "memory.stat": "active_file 5"})
+    write_cgroup(machine / "groups/memory", {"memory.limit_in_bytes": 1 << 62, "memory.usage_in_bytes": GIB, "memory.stat": ""})
+    write_cgroup(machine / "groups/memory/work", {"memory.limit_in_bytes": 2 * GIB, "memory.usage_in_bytes": GIB, "memory.stat": "active_file 5"})
     assert memory.available_bytes() == GIB + 5

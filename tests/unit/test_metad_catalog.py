@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests.kit.metad import SCHEMA, Desk, edges
+from tests.kit.metad import SCHEMA, InProcessMetad, edge_chunk
 
 from asterism_proto.errors import AsterismError, Conflict, InvalidRequest, NotFound, NotReady, Stale
 from asterism_proto.schema import Schema
@@ -18,164 +18,164 @@ from metad.store.memory import MemoryStore
 
 
 @pytest.fixture
-def desk() -> Desk:
-    desk = Desk()
+def metad() -> InProcessMetad:
+    metad = InProcessMetad()
     for uuid in ("s2", "s1", "s3"):
-        desk.beat(uuid)
-    return desk
+        metad.heartbeat(uuid)
+    return metad
 
 
 # Spaces.
 
 
-def test_parts_are_dealt_round_robin_to_the_storageds_that_are_there_by_uuid(desk: Desk) -> None:
-    assert [list(part.hosts) for part in desk.create().parts] == [["s1"], ["s2"], ["s3"], ["s1"]]
+def test_parts_go_round_robin_to_online_storageds_by_uuid(metad: InProcessMetad) -> None:
+    assert [list(part.hosts) for part in metad.create().parts] == [["s1"], ["s2"], ["s3"], ["s1"]]
 
 
-def test_a_space_needs_a_storaged_that_is_there() -> None:
-    desk = Desk()
+def test_space_needs_an_online_storaged() -> None:
+    metad = InProcessMetad()
     with pytest.raises(NotReady, match="none is online"):
-        desk.create()
-    desk.beat("s1")
-    desk.beat("g1", role=mpb.GRAPHD)
-    desk.passes(60)
+        metad.create()
+    metad.heartbeat("s1")
+    metad.heartbeat("g1", role=mpb.GRAPHD)
+    metad.advance_clock(60)
     with pytest.raises(NotReady):
-        desk.create()
+        metad.create()
 
 
 @pytest.mark.parametrize("name", ["", "1st", "a b", "x" * 129, "a/b"])
-def test_a_bad_name_is_refused_with_the_name(desk: Desk, name: str) -> None:
+def test_a_bad_name_is_refused_with_the_name(metad: InProcessMetad, name: str) -> None:
     with pytest.raises(InvalidRequest, match="a name is a letter or _"):
-        desk.create(name)
+        metad.create(name)
 
 
-def test_a_schema_that_makes_no_sense_is_refused(desk: Desk) -> None:
+def test_invalid_schema_is_refused(metad: InProcessMetad) -> None:
     with pytest.raises(InvalidRequest, match="at least one node type"):
-        desk.ask("create_space", mpb.CreateSpaceRequest(name="g"))
+        metad.ask("create_space", mpb.CreateSpaceRequest(name="g"))
     bad = SCHEMA.to_proto()
     bad.placement = 9  # type: ignore[assignment]
     with pytest.raises(InvalidRequest, match="Placement 9"):
-        desk.ask("create_space", mpb.CreateSpaceRequest(name="g", schema=bad))
+        metad.ask("create_space", mpb.CreateSpaceRequest(name="g", schema=bad))
 
 
-def test_a_name_is_taken_once_unless_the_schema_is_equal_and_that_is_fine(desk: Desk) -> None:
-    first = desk.create()
+def test_existing_name_is_refused_unless_equal_and_allowed(metad: InProcessMetad) -> None:
+    first = metad.create()
     with pytest.raises(Conflict, match="exists already"):
-        desk.create()
-    assert desk.create(if_not_exists=True) == first
+        metad.create()
+    assert metad.create(if_not_exists=True) == first
     with pytest.raises(Conflict, match="another schema"):
-        desk.create(schema=replace(SCHEMA, parts=2), if_not_exists=True)
+        metad.create(schema=replace(SCHEMA, parts=2), if_not_exists=True)
 
 
-def test_a_schema_comes_back_as_it_went_in(desk: Desk) -> None:
-    desk.create()
-    assert Schema.from_proto(desk.ask("describe_space", mpb.SpaceRequest(space="graph")).schema) == SCHEMA
+def test_schema_round_trips(metad: InProcessMetad) -> None:
+    metad.create()
+    assert Schema.from_proto(metad.ask("describe_space", mpb.SpaceRequest(space="graph")).schema) == SCHEMA
 
 
-def test_a_space_that_is_not_there_is_refused_with_those_that_are(desk: Desk) -> None:
-    desk.create("one")
+def test_unknown_space_is_refused_with_existing_ones(metad: InProcessMetad) -> None:
+    metad.create("one")
     with pytest.raises(NotFound, match="'nine' does not exist; there is one"):
-        desk.ask("describe_space", mpb.SpaceRequest(space="nine"))
+        metad.ask("describe_space", mpb.SpaceRequest(space="nine"))
     with pytest.raises(InvalidRequest, match="empty"):
-        desk.ask("describe_space", mpb.SpaceRequest())
+        metad.ask("describe_space", mpb.SpaceRequest())
 
 
-def test_a_dropped_space_is_gone_with_its_loads_versions_and_keys_and_its_id_never_comes_back(desk: Desk) -> None:
-    empty = dict(desk.store.range(b""))
-    first = desk.create()
-    load = desk.begin()
-    desk.register(load, edges(0), written=[0])
-    desk.commit(load)
-    desk.begin()
-    desk.ask("abandon_load", mpb.LoadRequest(load_id=desk.begin().load_id))
-    desk.submit()
-    desk.build("s1", "s2", "s3")
-    desk.submit()
-    desk.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
+def test_dropped_space_is_removed_and_its_id_not_reused(metad: InProcessMetad) -> None:
+    initial = dict(metad.store.range(b""))
+    first = metad.create()
+    load = metad.begin()
+    metad.register(load, edge_chunk(0), written=[0])
+    metad.commit(load)
+    metad.begin()
+    metad.ask("abandon_load", mpb.LoadRequest(load_id=metad.begin().load_id))
+    metad.submit()
+    metad.build("s1", "s2", "s3")
+    metad.submit()
+    metad.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
     with pytest.raises(NotFound):
-        desk.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
-    desk.ask("drop_space", mpb.DropSpaceRequest(space="graph", if_exists=True))
+        metad.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
+    metad.ask("drop_space", mpb.DropSpaceRequest(space="graph", if_exists=True))
     with pytest.raises(NotFound, match="load 1 does not exist"):
-        desk.ask("get_load", mpb.LoadRequest(load_id=load.load_id))
-    assert [desk.job(i).state for i in (1, 2)] == [pb.FINISHED, pb.STOPPED]
-    assert list(desk.poll("s1").spaces) == list(desk.poll("s1").orders) == []
-    left = {key for key, _ in desk.store.range(b"") if key not in empty}
-    assert {key.split(b"/")[1] for key in left} == {b"next", b"job", b"removal"}, "the orders to remove its data stay until they are carried out"
-    assert desk.create().space_id > first.space_id
+        metad.ask("get_load", mpb.LoadRequest(load_id=load.load_id))
+    assert [metad.job(i).state for i in (1, 2)] == [pb.FINISHED, pb.STOPPED]
+    assert list(metad.poll("s1").spaces) == list(metad.poll("s1").orders) == []
+    new_keys = {key for key, _ in metad.store.range(b"") if key not in initial}
+    assert {key.split(b"/")[1] for key in new_keys} == {b"next", b"job", b"removal"}, "the orders to remove its data stay until they are carried out"
+    assert metad.create().space_id > first.space_id
 
 
 # Versions.
 
 
-def test_a_manifest_is_sealed_over_everything_but_its_digest(desk: Desk) -> None:
-    desk.create()
-    desk.load()
-    desk.submit()
-    desk.build("s1", "s2", "s3")
-    manifest = desk.ask("get_manifest", mpb.ManifestRequest(space="graph"))
+def test_manifest_digest_covers_all_other_fields(metad: InProcessMetad) -> None:
+    metad.create()
+    metad.load()
+    metad.submit()
+    metad.build("s1", "s2", "s3")
+    manifest = metad.ask("get_manifest", mpb.ManifestRequest(space="graph"))
     assert (manifest.version, manifest.cut, manifest.job_id, len(manifest.images)) == (1, 1, 1, 4)
     digest = manifest.digest
     manifest.digest = ""
     assert hashlib.sha256(manifest.SerializeToString(deterministic=True)).hexdigest() == digest
-    assert desk.ask("describe_space", mpb.SpaceRequest(space="graph")).version == 1
+    assert metad.ask("describe_space", mpb.SpaceRequest(space="graph")).version == 1
 
 
-def test_versions_are_listed_newest_first_without_totals(desk: Desk) -> None:
-    desk.create()
+def test_versions_are_listed_newest_first_without_totals(metad: InProcessMetad) -> None:
+    metad.create()
     for _ in range(2):
-        desk.load()
-        desk.submit()
-        desk.build("s1", "s2", "s3")
-    listed = desk.ask("list_versions", mpb.SpaceRequest(space="graph")).versions
-    assert [manifest.version for manifest in listed] == [2, 1]
-    assert not any(manifest.totals for manifest in listed)
-    assert all(manifest.images for manifest in listed)
+        metad.load()
+        metad.submit()
+        metad.build("s1", "s2", "s3")
+    versions = metad.ask("list_versions", mpb.SpaceRequest(space="graph")).versions
+    assert [manifest.version for manifest in versions] == [2, 1]
+    assert not any(manifest.totals for manifest in versions)
+    assert all(manifest.images for manifest in versions)
 
 
-def test_a_version_that_is_not_there_is_refused_with_those_that_are(desk: Desk) -> None:
-    desk.create()
+def test_unknown_version_is_refused_with_existing_ones(metad: InProcessMetad) -> None:
+    metad.create()
     with pytest.raises(NotFound, match="no published version yet"):
-        desk.ask("get_manifest", mpb.ManifestRequest(space="graph"))
-    desk.load()
-    desk.submit()
-    desk.build("s1", "s2", "s3")
+        metad.ask("get_manifest", mpb.ManifestRequest(space="graph"))
+    metad.load()
+    metad.submit()
+    metad.build("s1", "s2", "s3")
     with pytest.raises(NotFound, match="version 9 of space 'graph' is not there; there are 1"):
-        desk.ask("get_manifest", mpb.ManifestRequest(space="graph", version=9))
+        metad.ask("get_manifest", mpb.ManifestRequest(space="graph", version=9))
 
 
-def test_old_versions_go_once_they_are_too_many_long_enough_and_no_graphd_routes_by_them() -> None:
-    desk = Desk(keep_versions=2, retire_after_s=60)
+def test_old_versions_retire_when_surplus_and_unused() -> None:
+    metad = InProcessMetad(keep_versions=2, retire_after_s=60)
 
-    def beats(seen: int) -> None:
-        desk.beat("s1")
-        desk.beat("g1", role=mpb.GRAPHD, held=[mpb.HeldVersion(space_id=1, version=seen)])
+    def send_heartbeats(routed_version: int) -> None:
+        metad.heartbeat("s1")
+        metad.heartbeat("g1", role=mpb.GRAPHD, held=[mpb.HeldVersion(space_id=1, version=routed_version)])
 
-    def served() -> list[int]:
-        return [manifest.version for manifest in desk.poll("s1").spaces[0].versions]
+    def served_versions() -> list[int]:
+        return [manifest.version for manifest in metad.poll("s1").spaces[0].versions]
 
-    beats(1)
-    desk.create()
+    send_heartbeats(1)
+    metad.create()
     for _ in range(3):
-        desk.load()
-        desk.submit()
-        desk.build("s1")
-        desk.now_ms += 1_000
-    assert served() == [1, 2, 3]
-    desk.now_ms += 60_000
-    beats(1)
-    desk.passes(0)
-    assert served() == [1, 2, 3], "a graphd still routes by version 1"
-    beats(3)
-    known = desk.poll("s1").revision
+        metad.load()
+        metad.submit()
+        metad.build("s1")
+        metad.now_ms += 1_000
+    assert served_versions() == [1, 2, 3]
+    metad.now_ms += 60_000
+    send_heartbeats(1)
+    metad.advance_clock(0)
+    assert served_versions() == [1, 2, 3], "a graphd still routes by version 1"
+    send_heartbeats(3)
+    known_revision = metad.poll("s1").revision
     for _ in range(59):
-        desk.passes(1)
-        beats(3)
-    assert served() == [1, 2, 3], "a request that the graphd began before it heard of a newer one may still be under way"
-    desk.passes(1)
-    assert served() == [2, 3]
-    assert desk.poll("s1", known=known, wait_s=5).revision > known
+        metad.advance_clock(1)
+        send_heartbeats(3)
+    assert served_versions() == [1, 2, 3], "a request that the graphd began before it heard of a newer one may still be under way"
+    metad.advance_clock(1)
+    assert served_versions() == [2, 3]
+    assert metad.poll("s1", known_revision=known_revision, wait_s=5).revision > known_revision
     with pytest.raises(NotFound, match="version 1"):
-        desk.ask("get_manifest", mpb.ManifestRequest(space="graph", version=1))
+        metad.ask("get_manifest", mpb.ManifestRequest(space="graph", version=1))
 
 
 # Jobs through the door.
@@ -202,31 +202,31 @@ def test_old_versions_go_once_they_are_too_many_long_enough_and_no_graphd_routes
         (lambda d: d.poll("s1", role=7), "role 7", InvalidRequest),
     ],
 )
-def test_what_can_not_be_is_refused_with_its_value(desk: Desk, call: Callable[[Desk], object], words: str, kind: type[AsterismError]) -> None:
-    desk.create()
+def test_invalid_requests_are_refused_with_their_value(metad: InProcessMetad, call: Callable[[InProcessMetad], object], words: str, kind: type[AsterismError]) -> None:
+    metad.create()
     with pytest.raises(kind, match=words):
-        call(desk)
+        call(metad)
 
 
-def test_jobs_are_paged_newest_first(desk: Desk) -> None:
-    desk.create()
+def test_jobs_are_paged_newest_first(metad: InProcessMetad) -> None:
+    metad.create()
     for _ in range(5):
-        desk.load()
-        desk.submit()
-    first = desk.ask("list_jobs", mpb.ListJobsRequest(space="graph", limit=2))
+        metad.load()
+        metad.submit()
+    first = metad.ask("list_jobs", mpb.ListJobsRequest(space="graph", limit=2))
     assert ([job.job_id for job in first.jobs], first.next_before) == ([5, 4], 4)
-    second = desk.ask("list_jobs", mpb.ListJobsRequest(limit=3, before=first.next_before))
+    second = metad.ask("list_jobs", mpb.ListJobsRequest(limit=3, before=first.next_before))
     assert ([job.job_id for job in second.jobs], second.next_before) == ([3, 2, 1], 0)
-    running = desk.ask("list_jobs", mpb.ListJobsRequest(states=[pb.RUNNING]))
+    running = metad.ask("list_jobs", mpb.ListJobsRequest(states=[pb.RUNNING]))
     assert [job.job_id for job in running.jobs] == [1]
 
 
-def test_an_older_start_of_a_daemon_is_fenced(desk: Desk) -> None:
-    desk.beat("s1", incarnation=5)
+def test_older_incarnation_of_a_daemon_is_fenced(metad: InProcessMetad) -> None:
+    metad.heartbeat("s1", incarnation=5)
     with pytest.raises(Stale, match="incarnation=4: expected 5, which has started since"):
-        desk.beat("s1", incarnation=4)
+        metad.heartbeat("s1", incarnation=4)
     with pytest.raises(Stale):
-        desk.poll("s1", incarnation=4)
+        metad.poll("s1", incarnation=4)
 
 
 def test_a_catalog_of_another_format_is_not_read() -> None:

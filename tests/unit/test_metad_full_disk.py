@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.kit.metad import Desk
+from tests.kit.metad import InProcessMetad
 
 from asterism_proto.errors import Unavailable
 from asterism_proto.v1 import common_pb2 as pb
@@ -12,57 +12,57 @@ from metad.store.memory import MemoryStore
 from metad.store.port import Changes
 
 
-class Refusing(MemoryStore):
+class FailingStore(MemoryStore):
     """Takes so many more writes, then refuses one."""
 
-    left = -1
+    writes_left = -1
 
     def write(self, changes: Changes) -> None:
-        self.left -= 1
-        if self.left == -1:
+        self.writes_left -= 1
+        if self.writes_left == -1:
             raise Unavailable("the disk is full")
         super().write(changes)
 
 
 @pytest.fixture
-def store() -> Refusing:
-    return Refusing()
+def store() -> FailingStore:
+    return FailingStore()
 
 
 @pytest.fixture
-def desk(store: Refusing) -> Desk:
+def metad(store: FailingStore) -> InProcessMetad:
     """A build under way."""
-    desk = Desk(store)
-    desk.beat("s1")
-    desk.create()
-    desk.load()
-    desk.submit()
-    return desk
+    metad = InProcessMetad(store)
+    metad.heartbeat("s1")
+    metad.create()
+    metad.load()
+    metad.submit()
+    return metad
 
 
-def test_a_restart_of_a_storaged_that_could_be_written_by_half_is_heard_of_at_its_next_beat(desk: Desk, store: Refusing) -> None:
-    assert [order.attempt for order in desk.poll("s1").orders] == [1]
-    store.left = 1  # the host is written, what follows for its tasks is not
+def test_half_written_storaged_restart_is_redone_at_heartbeat(metad: InProcessMetad, store: FailingStore) -> None:
+    assert [order.attempt for order in metad.poll("s1").orders] == [1]
+    store.writes_left = 1  # the host is written, what follows for its tasks is not
     with pytest.raises(Unavailable):
-        desk.beat("s1", incarnation=2)
-    desk.beat("s1", incarnation=2)
-    assert [order.attempt for order in desk.poll("s1", incarnation=2).orders] == [2]
+        metad.heartbeat("s1", incarnation=2)
+    metad.heartbeat("s1", incarnation=2)
+    assert [order.attempt for order in metad.poll("s1", incarnation=2).orders] == [2]
 
 
-def test_the_end_of_a_lease_that_could_be_written_by_half_is_made_up_for_at_the_next_tick(desk: Desk, store: Refusing) -> None:
-    desk.ask("stop_job", mpb.JobRequest(job_id=1))
-    assert desk.job(1).state == pb.RUNNING
-    store.left = 1
+def test_half_written_lease_end_is_redone_at_the_next_tick(metad: InProcessMetad, store: FailingStore) -> None:
+    metad.ask("stop_job", mpb.JobRequest(job_id=1))
+    assert metad.job(1).state == pb.RUNNING
+    store.writes_left = 1
     with pytest.raises(Unavailable):
-        desk.passes(3600)
-    desk.passes(0.1)
-    assert desk.job(1).state == pb.STOPPED
+        metad.advance_clock(3600)
+    metad.advance_clock(0.1)
+    assert metad.job(1).state == pb.STOPPED
 
 
-def test_a_report_whose_publication_could_not_be_written_publishes_when_it_comes_again(desk: Desk, store: Refusing) -> None:
-    store.left = 0
+def test_failed_publication_is_redone_with_the_next_report(metad: InProcessMetad, store: FailingStore) -> None:
+    store.writes_left = 0
     with pytest.raises(Unavailable):
-        desk.build("s1")
-    assert (desk.job(1).state, desk.ask("describe_space", mpb.SpaceRequest(space="graph")).version) == (pb.RUNNING, 0)
-    desk.build("s1")
-    assert (desk.job(1).state, desk.ask("describe_space", mpb.SpaceRequest(space="graph")).version) == (pb.FINISHED, 1)
+        metad.build("s1")
+    assert (metad.job(1).state, metad.ask("describe_space", mpb.SpaceRequest(space="graph")).version) == (pb.RUNNING, 0)
+    metad.build("s1")
+    assert (metad.job(1).state, metad.ask("describe_space", mpb.SpaceRequest(space="graph")).version) == (pb.FINISHED, 1)

@@ -4,207 +4,207 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.kit.jobs import A, B, Story
+from tests.kit.jobs import A, B, Scenario
 
 from metad.ids import TaskId
 from metad.jobs import model
 from metad.jobs.machine.attempts import backoff_ms
-from metad.jobs.model import Rules, State
+from metad.jobs.model import JobPolicy, JobState
 
 # Fences.
 
 
-def test_reports_of_another_attempt_host_or_incarnation_are_ignored() -> None:
-    story = Story()
-    job = story.submit()
-    finished = story.says(job, A, State.FINISHED)
-    before = story.state
-    story.beat(A, replace(finished, attempt=2))
-    story.beat(A, replace(finished, attempt=0))
-    story.beat(B, finished)
-    story.beat(A, finished, incarnation=2)
-    story.beat(A, finished, incarnation=0)
-    assert story.state.jobs == before.jobs
-    story.beat(A, finished)
-    assert story.task(job, A).state is State.FINISHED
+def test_reports_that_do_not_match_the_attempt_are_ignored() -> None:
+    scenario = Scenario()
+    job = scenario.submit()
+    finished = scenario.make_report(job, A, JobState.FINISHED)
+    before = scenario.state
+    scenario.heartbeat(A, replace(finished, attempt=2))
+    scenario.heartbeat(A, replace(finished, attempt=0))
+    scenario.heartbeat(B, finished)
+    scenario.heartbeat(A, finished, incarnation=2)
+    scenario.heartbeat(A, finished, incarnation=0)
+    assert scenario.state.jobs == before.jobs
+    scenario.heartbeat(A, finished)
+    assert scenario.task(job, A).state is JobState.FINISHED
 
 
-def test_a_report_that_comes_twice_or_late_changes_nothing() -> None:
-    story = Story()
-    job = story.submit()
-    story.finishes(job, A)
-    before = story.state
-    for late in (State.FINISHED, State.RUNNING, State.FAILED, State.STOPPED):
-        story.beat(A, story.says(job, A, late, cause="late"))
-        assert story.state.jobs == before.jobs
+def test_duplicate_and_late_reports_change_nothing() -> None:
+    scenario = Scenario()
+    job = scenario.submit()
+    scenario.report_finished(job, A)
+    before = scenario.state
+    for late in (JobState.FINISHED, JobState.RUNNING, JobState.FAILED, JobState.STOPPED):
+        scenario.heartbeat(A, scenario.make_report(job, A, late, cause="late"))
+        assert scenario.state.jobs == before.jobs
 
 
-def test_progress_is_shown_at_once_but_written_down_seldom() -> None:
-    story = Story(Rules(progress_interval_ms=10_000))
-    job = story.submit()
-    story.now_ms += 1_000
-    story.beat(A, story.says(job, A, State.RUNNING, phase="sort", rows_done=10, rows_total=100))
-    assert (story.task(job, A).phase, story.task(job, A).rows_done) == ("sort", 10)
-    assert story.commands == []
-    story.now_ms += 10_000
-    story.beat(A, story.says(job, A, State.RUNNING, phase="sort", rows_done=20, rows_total=100))
-    assert [type(command) for command in story.commands] == [model.Keep]
+def test_progress_is_shown_at_once_but_saved_rarely() -> None:
+    scenario = Scenario(JobPolicy(progress_interval_ms=10_000))
+    job = scenario.submit()
+    scenario.now_ms += 1_000
+    scenario.heartbeat(A, scenario.make_report(job, A, JobState.RUNNING, phase="sort", rows_done=10, rows_total=100))
+    assert (scenario.task(job, A).phase, scenario.task(job, A).rows_done) == ("sort", 10)
+    assert scenario.commands == []
+    scenario.now_ms += 10_000
+    scenario.heartbeat(A, scenario.make_report(job, A, JobState.RUNNING, phase="sort", rows_done=20, rows_total=100))
+    assert [type(command) for command in scenario.commands] == [model.SaveJob]
 
 
 # Failing and retrying.
 
 
-def test_a_failed_attempt_is_ordered_again_after_a_back_off() -> None:
-    story = Story(Rules(backoff_ms=1_000))
-    job = story.submit()
-    story.beat(A, story.says(job, A, State.FAILED, cause="disk full"))
-    assert story.ordered(A) == []
-    story.passes(0.4)
-    assert story.ordered(A) == []
-    story.passes(1.2)
-    assert story.ordered(A) == [(job.tasks[0].task_id, 2)]
-    assert story.task(job, A).causes == ("attempt 1: disk full",)
-    assert model.Tell() in story.commands
+def test_failed_attempt_is_retried_after_a_backoff() -> None:
+    scenario = Scenario(JobPolicy(backoff_ms=1_000))
+    job = scenario.submit()
+    scenario.heartbeat(A, scenario.make_report(job, A, JobState.FAILED, cause="disk full"))
+    assert scenario.assigned_tasks(A) == []
+    scenario.advance_clock(0.4)
+    assert scenario.assigned_tasks(A) == []
+    scenario.advance_clock(1.2)
+    assert scenario.assigned_tasks(A) == [(job.tasks[0].task_id, 2)]
+    assert scenario.task(job, A).causes == ("attempt 1: disk full",)
+    assert model.NotifyStorageds() in scenario.commands
 
 
-def test_back_offs_double_up_to_a_limit_and_differ_between_tasks() -> None:
-    rules = Rules(backoff_ms=1_000, backoff_limit_ms=8_000)
+def test_backoffs_double_to_a_limit_and_differ_between_tasks() -> None:
+    rules = JobPolicy(backoff_ms=1_000, backoff_limit_ms=8_000)
     task = model.Task(task_id=TaskId(1), host=A, parts=(0,))
-    waits = [backoff_ms(rules, replace(task, failures=n, attempt=n)) for n in range(1, 9)]
-    for n, wait in enumerate(waits):
+    backoffs = [backoff_ms(rules, replace(task, failures=n, attempt=n)) for n in range(1, 9)]
+    for n, backoff in enumerate(backoffs):
         longest = min(1_000 * 2**n, 8_000)
-        assert longest // 2 <= wait <= longest * 3 // 2
+        assert longest // 2 <= backoff <= longest * 3 // 2
     spread = {backoff_ms(rules, replace(task, task_id=TaskId(i), failures=1, attempt=1)) for i in range(1, 20)}
     assert len(spread) > 10
 
 
-def test_after_the_last_attempt_the_job_fails_with_every_attempts_cause() -> None:
-    story = Story(Rules(max_attempts=3))
-    job = story.submit()
+def test_job_fails_after_last_attempt_with_all_causes() -> None:
+    scenario = Scenario(JobPolicy(max_attempts=3))
+    job = scenario.submit()
     for cause in ("first", "second", "third"):
-        story.beat(A, story.says(job, A, State.FAILED, cause=cause))
-        story.passes(120)
-    ending = story.job(job.job_id)
-    assert (ending.state, ending.ending) == (State.RUNNING, State.FAILED)
-    assert story.ordered(B) == []
-    story.beat(B)
-    failed = story.job(job.job_id)
-    assert failed.state is State.FAILED
+        scenario.heartbeat(A, scenario.make_report(job, A, JobState.FAILED, cause=cause))
+        scenario.advance_clock(120)
+    ending = scenario.job(job.job_id)
+    assert (ending.state, ending.ending) == (JobState.RUNNING, JobState.FAILED)
+    assert scenario.assigned_tasks(B) == []
+    scenario.heartbeat(B)
+    failed = scenario.job(job.job_id)
+    assert failed.state is JobState.FAILED
     assert all(cause in failed.cause for cause in ("attempt 1: first", "attempt 2: second", "attempt 3: third"))
-    assert (story.task(job, A).state, story.task(job, B).state) == (State.FAILED, State.STOPPED)
+    assert (scenario.task(job, A).state, scenario.task(job, B).state) == (JobState.FAILED, JobState.STOPPED)
 
 
-def test_the_next_job_waits_until_the_failing_one_has_let_its_hosts_go() -> None:
-    story = Story(Rules(max_attempts=1))
-    first, second = story.submit(cut=1), story.submit(cut=2)
-    story.beat(A, story.says(first, A, State.FAILED, cause="x"))
-    story.beat(B, story.says(first, B, State.RUNNING))
-    assert story.job(second.job_id).state is State.QUEUE
-    story.beat(B)
-    assert story.job(second.job_id).state is State.RUNNING
+def test_next_job_waits_until_failing_job_frees_its_hosts() -> None:
+    scenario = Scenario(JobPolicy(max_attempts=1))
+    first, second = scenario.submit(cut=1), scenario.submit(cut=2)
+    scenario.heartbeat(A, scenario.make_report(first, A, JobState.FAILED, cause="x"))
+    scenario.heartbeat(B, scenario.make_report(first, B, JobState.RUNNING))
+    assert scenario.job(second.job_id).state is JobState.QUEUE
+    scenario.heartbeat(B)
+    assert scenario.job(second.job_id).state is JobState.RUNNING
 
 
-def test_a_host_that_stops_a_task_of_its_own_accord_gets_a_new_attempt() -> None:
-    story = Story()
-    job = story.submit()
-    story.beat(A, story.says(job, A, State.STOPPED))
-    assert story.ordered(A) == [(job.tasks[0].task_id, 2)]
-    assert story.task(job, A).failures == 0
+def test_task_stopped_by_its_host_gets_a_new_attempt() -> None:
+    scenario = Scenario()
+    job = scenario.submit()
+    scenario.heartbeat(A, scenario.make_report(job, A, JobState.STOPPED))
+    assert scenario.assigned_tasks(A) == [(job.tasks[0].task_id, 2)]
+    assert scenario.task(job, A).failures == 0
 
 
 # Hosts.
 
 
-def test_a_lost_host_keeps_its_task_and_goes_on_with_it_when_it_is_back() -> None:
-    story = Story()
-    job = story.submit()
-    story.lost(A)
-    assert (story.task(job, A).state, story.task(job, A).attempt) == (State.RUNNING, 1)
-    story.seen(A, incarnation=1)
-    assert story.ordered(A) == [(job.tasks[0].task_id, 1)]
-    story.finishes(job)
-    assert story.job(job.job_id).state is State.FINISHED
+def test_lost_host_resumes_its_task_on_return() -> None:
+    scenario = Scenario()
+    job = scenario.submit()
+    scenario.host_lost(A)
+    assert (scenario.task(job, A).state, scenario.task(job, A).attempt) == (JobState.RUNNING, 1)
+    scenario.host_seen(A, incarnation=1)
+    assert scenario.assigned_tasks(A) == [(job.tasks[0].task_id, 1)]
+    scenario.report_finished(job)
+    assert scenario.job(job.job_id).state is JobState.FINISHED
 
 
-def test_a_restarted_host_gets_a_new_attempt_and_the_old_one_is_fenced() -> None:
-    story = Story()
-    job = story.submit()
-    old = story.says(job, A, State.FINISHED)
-    story.lost(A)
-    story.seen(A, incarnation=2)
-    assert story.ordered(A) == [(job.tasks[0].task_id, 2)]
-    story.beat(A, old, incarnation=2)
-    story.beat(A, old, incarnation=1)
-    assert story.task(job, A).state is State.RUNNING
-    assert "restarted" in story.task(job, A).causes[0]
+def test_restarted_host_gets_new_attempt_and_old_is_fenced() -> None:
+    scenario = Scenario()
+    job = scenario.submit()
+    old = scenario.make_report(job, A, JobState.FINISHED)
+    scenario.host_lost(A)
+    scenario.host_seen(A, incarnation=2)
+    assert scenario.assigned_tasks(A) == [(job.tasks[0].task_id, 2)]
+    scenario.heartbeat(A, old, incarnation=2)
+    scenario.heartbeat(A, old, incarnation=1)
+    assert scenario.task(job, A).state is JobState.RUNNING
+    assert "restarted" in scenario.task(job, A).causes[0]
 
 
-def test_a_finished_share_is_ordered_anew_where_its_host_restarts_before_the_publication() -> None:
+def test_finished_task_reruns_if_host_restarts_before_publish() -> None:
     """Only the start that reported the output is known to hold it whole."""
-    story = Story()
-    job = story.submit()
-    story.finishes(job, A)
-    story.seen(A, incarnation=2)
-    assert story.ordered(A) == [(job.tasks[0].task_id, 2)]
-    story.finishes(job, B)
-    assert story.job(job.job_id).state is State.RUNNING
-    story.finishes(job, A)
-    assert story.job(job.job_id).state is State.FINISHED
+    scenario = Scenario()
+    job = scenario.submit()
+    scenario.report_finished(job, A)
+    scenario.host_seen(A, incarnation=2)
+    assert scenario.assigned_tasks(A) == [(job.tasks[0].task_id, 2)]
+    scenario.report_finished(job, B)
+    assert scenario.job(job.job_id).state is JobState.RUNNING
+    scenario.report_finished(job, A)
+    assert scenario.job(job.job_id).state is JobState.FINISHED
 
 
-def test_an_older_start_of_a_host_is_not_taken_for_its_return() -> None:
-    story = Story()
-    story.seen(A, incarnation=5)
-    job = story.submit()
-    before = story.state
-    story.seen(A, incarnation=4)
-    assert story.state == before
-    story.beat(A, story.says(job, A, State.FINISHED), incarnation=4)
-    assert story.state == before
+def test_older_incarnation_is_not_taken_for_a_return() -> None:
+    scenario = Scenario()
+    scenario.host_seen(A, incarnation=5)
+    job = scenario.submit()
+    before = scenario.state
+    scenario.host_seen(A, incarnation=4)
+    assert scenario.state == before
+    scenario.heartbeat(A, scenario.make_report(job, A, JobState.FINISHED), incarnation=4)
+    assert scenario.state == before
 
 
-def test_a_task_waits_for_a_host_that_is_away_at_the_start() -> None:
-    story = Story()
-    story.lost(B)
-    job = story.submit()
-    assert (story.task(job, B).state, story.task(job, B).attempt) == (State.QUEUE, 0)
-    story.passes(60)
-    story.seen(B, incarnation=2)
-    assert story.ordered(B) == [(job.tasks[1].task_id, 1)]
+def test_task_waits_for_a_host_absent_at_the_start() -> None:
+    scenario = Scenario()
+    scenario.host_lost(B)
+    job = scenario.submit()
+    assert (scenario.task(job, B).state, scenario.task(job, B).attempt) == (JobState.QUEUE, 0)
+    scenario.advance_clock(60)
+    scenario.host_seen(B, incarnation=2)
+    assert scenario.assigned_tasks(B) == [(job.tasks[1].task_id, 1)]
 
 
-def test_a_job_whose_host_stays_away_fails_and_says_whom_it_waited_for() -> None:
-    story = Story(Rules(away_limit_ms=600_000))
-    job = story.submit()
-    story.finishes(job, A)
-    story.passes(5)
-    story.lost(B)
-    story.passes(599)
-    assert story.job(job.job_id).state is State.RUNNING
-    story.passes(1)
-    failed = story.job(job.job_id)
-    assert failed.state is State.FAILED
+def test_job_fails_and_names_the_host_that_stays_away() -> None:
+    scenario = Scenario(JobPolicy(away_limit_ms=600_000))
+    job = scenario.submit()
+    scenario.report_finished(job, A)
+    scenario.advance_clock(5)
+    scenario.host_lost(B)
+    scenario.advance_clock(599)
+    assert scenario.job(job.job_id).state is JobState.RUNNING
+    scenario.advance_clock(1)
+    failed = scenario.job(job.job_id)
+    assert failed.state is JobState.FAILED
     assert "host-b" in failed.cause
     assert "600 s" in failed.cause
 
 
-def test_a_host_that_left_long_ago_counts_as_away_only_since_the_job_began() -> None:
-    story = Story(Rules(away_limit_ms=600_000))
-    story.lost(B)
-    story.passes(100_000)
-    job = story.submit()
-    story.passes(599)
-    assert story.job(job.job_id).state is State.RUNNING
-    story.passes(1)
-    assert story.job(job.job_id).ending is State.FAILED
-    story.beat(A)
-    assert story.job(job.job_id).state is State.FAILED
+def test_absence_of_a_host_counts_from_the_job_start() -> None:
+    scenario = Scenario(JobPolicy(away_limit_ms=600_000))
+    scenario.host_lost(B)
+    scenario.advance_clock(100_000)
+    job = scenario.submit()
+    scenario.advance_clock(599)
+    assert scenario.job(job.job_id).state is JobState.RUNNING
+    scenario.advance_clock(1)
+    assert scenario.job(job.job_id).ending is JobState.FAILED
+    scenario.heartbeat(A)
+    assert scenario.job(job.job_id).state is JobState.FAILED
 
 
-def test_a_build_that_takes_its_host_down_each_time_ends_too() -> None:
-    story = Story(Rules(max_losses=3))
-    job = story.submit(hosts=(A,))
+def test_build_that_keeps_crashing_its_host_fails() -> None:
+    scenario = Scenario(JobPolicy(max_losses=3))
+    job = scenario.submit(hosts=(A,))
     for incarnation in (2, 3, 4):
-        story.seen(A, incarnation=incarnation)
-    assert story.job(job.job_id).state is State.FAILED
-    assert "was lost 3 times" in story.job(job.job_id).cause
+        scenario.host_seen(A, incarnation=incarnation)
+    assert scenario.job(job.job_id).state is JobState.FAILED
+    assert "was lost 3 times" in scenario.job(job.job_id).cause

@@ -5,110 +5,110 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.kit.jobs import EDGE, A, B, Story, result
+from tests.kit.jobs import EDGE, A, B, Scenario, result
 
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound, NotReady
 from metad.jobs import machine, model
-from metad.jobs.model import Rules, State
+from metad.jobs.model import JobPolicy, JobState
 
 # Submitting.
 
 
-def test_a_submit_is_kept_and_ordered_of_every_host_at_once() -> None:
-    story = Story()
-    job = story.submit()
-    assert (job.state, job.cut, [task.parts for task in job.tasks]) == (State.RUNNING, 1, [(0,), (1,)])
-    assert story.commands == [model.Answer(job_id=job.job_id), model.Keep(job=job), model.Tell()]
-    assert story.ordered(A) == [(job.tasks[0].task_id, 1)]
-    assert story.ordered(B) == [(job.tasks[1].task_id, 1)]
+def test_submit_is_saved_and_assigned_to_all_hosts_at_once() -> None:
+    scenario = Scenario()
+    job = scenario.submit()
+    assert (job.state, job.cut, [task.parts for task in job.tasks]) == (JobState.RUNNING, 1, [(0,), (1,)])
+    assert scenario.commands == [model.ReturnJob(job_id=job.job_id), model.SaveJob(job=job), model.NotifyStorageds()]
+    assert scenario.assigned_tasks(A) == [(job.tasks[0].task_id, 1)]
+    assert scenario.assigned_tasks(B) == [(job.tasks[1].task_id, 1)]
 
 
-def test_a_submit_without_a_committed_load_has_nothing_to_build() -> None:
+def test_submit_without_a_committed_load_is_refused() -> None:
     with pytest.raises(NotReady, match="no committed load"):
-        Story().submit(cut=0)
+        Scenario().submit(cut=0)
 
 
-def test_an_unknown_kind_is_named_with_the_known_ones() -> None:
+def test_unknown_kind_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidRequest, match="'bild': expected build"):
-        Story().submit(kind="bild")
+        Scenario().submit(kind="bild")
 
 
-def test_an_identical_job_in_flight_gives_its_id_back() -> None:
-    story = Story()
-    first = story.submit(cut=4)
-    assert story.submit(cut=4).job_id == first.job_id
-    assert story.commands == [model.Answer(job_id=first.job_id)]
+def test_identical_job_in_flight_is_returned() -> None:
+    scenario = Scenario()
+    first = scenario.submit(cut=4)
+    assert scenario.submit(cut=4).job_id == first.job_id
+    assert scenario.commands == [model.ReturnJob(job_id=first.job_id)]
 
 
-def test_a_submit_after_a_newer_commit_never_gets_the_older_job_and_waits_behind_it() -> None:
-    story = Story()
-    first = story.submit(cut=4)
-    second = story.submit(cut=5)
+def test_submit_after_a_newer_commit_queues_a_new_job() -> None:
+    scenario = Scenario()
+    first = scenario.submit(cut=4)
+    second = scenario.submit(cut=5)
     assert second.job_id != first.job_id
-    assert second.state is State.QUEUE
-    assert story.ordered(A) == [(story.task(first, A).task_id, 1)]
-    story.finishes(first)
-    assert story.job(second.job_id).state is State.RUNNING
-    assert story.ordered(A) == [(story.task(second, A).task_id, 1)]
+    assert second.state is JobState.QUEUE
+    assert scenario.assigned_tasks(A) == [(scenario.task(first, A).task_id, 1)]
+    scenario.report_finished(first)
+    assert scenario.job(second.job_id).state is JobState.RUNNING
+    assert scenario.assigned_tasks(A) == [(scenario.task(second, A).task_id, 1)]
 
 
-def test_a_job_on_its_way_to_its_end_is_not_the_identical_one() -> None:
-    story = Story()
-    first = story.submit(cut=4)
-    story.beat(A, story.says(first, A, State.RUNNING))
-    story.stop(first)
-    assert story.submit(cut=4).job_id != first.job_id
+def test_stopping_job_is_not_returned_for_an_identical_one() -> None:
+    scenario = Scenario()
+    first = scenario.submit(cut=4)
+    scenario.heartbeat(A, scenario.make_report(first, A, JobState.RUNNING))
+    scenario.stop(first)
+    assert scenario.submit(cut=4).job_id != first.job_id
 
 
-def test_the_same_cut_again_after_a_publication_is_a_new_job() -> None:
-    story = Story()
-    first = story.submit(cut=4)
-    story.finishes(first)
-    second = story.submit(cut=4)
-    story.finishes(second)
-    assert [story.job(1).version, story.job(2).version] == [1, 2]
+def test_same_commit_after_a_publication_is_a_new_job() -> None:
+    scenario = Scenario()
+    first = scenario.submit(cut=4)
+    scenario.report_finished(first)
+    second = scenario.submit(cut=4)
+    scenario.report_finished(second)
+    assert [scenario.job(1).version, scenario.job(2).version] == [1, 2]
 
 
 def test_spaces_build_side_by_side() -> None:
-    story = Story()
-    assert story.submit(space=1).state is State.RUNNING
-    assert story.submit(space=2).state is State.RUNNING
+    scenario = Scenario()
+    assert scenario.submit(space=1).state is JobState.RUNNING
+    assert scenario.submit(space=2).state is JobState.RUNNING
 
 
 # Finishing.
 
 
-def test_a_job_is_published_in_one_go_with_its_last_task() -> None:
-    story = Story()
-    job = story.submit(cut=7)
-    story.finishes(job, A)
-    assert story.job(job.job_id).state is State.RUNNING
-    assert story.told(model.KeepResult) == [model.KeepResult(job_id=job.job_id, task_id=job.tasks[0].task_id, result=result([0]))]
-    story.finishes(job, B)
-    done = story.job(job.job_id)
-    assert (done.state, done.version) == (State.FINISHED, 1)
-    (publish,) = story.told(model.Publish)
-    assert isinstance(publish, model.Publish)
+def test_job_is_published_together_with_its_last_task() -> None:
+    scenario = Scenario()
+    job = scenario.submit(cut=7)
+    scenario.report_finished(job, A)
+    assert scenario.job(job.job_id).state is JobState.RUNNING
+    assert scenario.commands_of(model.SaveResult) == [model.SaveResult(job_id=job.job_id, task_id=job.tasks[0].task_id, result=result([0]))]
+    scenario.report_finished(job, B)
+    finished = scenario.job(job.job_id)
+    assert (finished.state, finished.version) == (JobState.FINISHED, 1)
+    (publish,) = scenario.commands_of(model.PublishVersion)
+    assert isinstance(publish, model.PublishVersion)
     assert (publish.job.version, publish.job.cut) == (1, 7)
     assert [total.part for total in publish.result.totals] == [0, 1]
     assert [image.digest for image in publish.result.images] == ["digest-0", "digest-1"]
-    assert story.told(model.Keep) == [model.Keep(job=done)]
-    assert story.ordered(A) == story.ordered(B) == []
+    assert scenario.commands_of(model.SaveJob) == [model.SaveJob(job=finished)]
+    assert scenario.assigned_tasks(A) == scenario.assigned_tasks(B) == []
 
 
-def test_a_finished_task_stays_ordered_until_its_job_ends() -> None:
+def test_finished_task_stays_assigned_until_its_job_ends() -> None:
     """What is not named is not wanted: its host would take the output for a leftover."""
-    story = Story()
-    job = story.submit()
-    story.finishes(job, A)
-    assert story.ordered(A) == [(job.tasks[0].task_id, 1)]
+    scenario = Scenario()
+    job = scenario.submit()
+    scenario.report_finished(job, A)
+    assert scenario.assigned_tasks(A) == [(job.tasks[0].task_id, 1)]
 
 
-def test_totals_are_published_in_an_order_that_the_reports_do_not_have() -> None:
-    one, other = Story(), Story()
-    for story, hosts in ((one, (A, B)), (other, (B, A))):
-        story.finishes(story.submit(), *hosts)
-    assert one.told(model.Publish)[0].result == other.told(model.Publish)[0].result  # type: ignore[union-attr]
+def test_published_totals_do_not_depend_on_report_order() -> None:
+    one, other = Scenario(), Scenario()
+    for scenario, hosts in ((one, (A, B)), (other, (B, A))):
+        scenario.report_finished(scenario.submit(), *hosts)
+    assert one.commands_of(model.PublishVersion)[0].result == other.commands_of(model.PublishVersion)[0].result  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -116,181 +116,181 @@ def test_totals_are_published_in_an_order_that_the_reports_do_not_have() -> None
     [({"count_in": 4}, "10 out-copies but 9 in-copies"), ({"mix_in": 78}, "differ in content")],
 )
 def test_copies_that_disagree_are_never_published(wrong: dict[str, int], words: str) -> None:
-    story = Story()
-    job = story.submit()
-    story.finishes(job, A)
-    story.beat(B, story.says(job, B, State.FINISHED, result=result([1], **wrong)))
-    failed = story.job(job.job_id)
-    assert failed.state is State.FAILED
+    scenario = Scenario()
+    job = scenario.submit()
+    scenario.report_finished(job, A)
+    scenario.heartbeat(B, scenario.make_report(job, B, JobState.FINISHED, result=result([1], **wrong)))
+    failed = scenario.job(job.job_id)
+    assert failed.state is JobState.FAILED
     assert EDGE in failed.cause
     assert words in failed.cause
-    assert story.told(model.Publish) == []
+    assert scenario.commands_of(model.PublishVersion) == []
 
 
-def test_copies_may_disagree_within_a_part_as_long_as_all_parts_together_agree() -> None:
-    story = Story()
-    job = story.submit()
-    story.beat(A, story.says(job, A, State.FINISHED, result=result([0], count_in=2, mix_in=2**64 - 1)))
-    story.beat(B, story.says(job, B, State.FINISHED, result=result([1], count_in=8, mix_in=155)))
-    assert story.job(job.job_id).state is State.FINISHED
+def test_copies_may_differ_per_part_if_all_parts_agree() -> None:
+    scenario = Scenario()
+    job = scenario.submit()
+    scenario.heartbeat(A, scenario.make_report(job, A, JobState.FINISHED, result=result([0], count_in=2, mix_in=2**64 - 1)))
+    scenario.heartbeat(B, scenario.make_report(job, B, JobState.FINISHED, result=result([1], count_in=8, mix_in=155)))
+    assert scenario.job(job.job_id).state is JobState.FINISHED
 
 
-def test_where_no_in_copies_are_kept_none_are_compared() -> None:
-    story = Story()
-    job = story.submit(paired=())
-    story.beat(A, story.says(job, A, State.FINISHED, result=result([0], count_in=0, mix_in=0)))
-    story.beat(B, story.says(job, B, State.FINISHED, result=result([1], count_in=0, mix_in=0)))
-    assert story.job(job.job_id).state is State.FINISHED
+def test_absent_in_copies_are_not_compared() -> None:
+    scenario = Scenario()
+    job = scenario.submit(paired=())
+    scenario.heartbeat(A, scenario.make_report(job, A, JobState.FINISHED, result=result([0], count_in=0, mix_in=0)))
+    scenario.heartbeat(B, scenario.make_report(job, B, JobState.FINISHED, result=result([1], count_in=0, mix_in=0)))
+    assert scenario.job(job.job_id).state is JobState.FINISHED
 
 
 @pytest.mark.parametrize("parts", [[], [0], [0, 1], [1, 1]])
-def test_a_result_of_other_parts_than_ordered_is_a_failed_attempt(parts: list[int]) -> None:
-    story = Story()
-    job = story.submit()
-    story.beat(B, story.says(job, B, State.FINISHED, result=result(parts)))
-    task = story.task(job, B)
-    assert (task.state, task.failures) == (State.QUEUE, 1)
+def test_result_of_wrong_parts_is_a_failed_attempt(parts: list[int]) -> None:
+    scenario = Scenario()
+    job = scenario.submit()
+    scenario.heartbeat(B, scenario.make_report(job, B, JobState.FINISHED, result=result(parts)))
+    task = scenario.task(job, B)
+    assert (task.state, task.failures) == (JobState.QUEUE, 1)
     assert "where parts [1] were ordered" in task.causes[0]
 
 
 # Stopping and recovering.
 
 
-def test_a_stop_waits_for_the_word_of_every_host() -> None:
-    story = Story()
-    job = story.submit()
-    story.stop(job)
-    assert story.told(model.Tell)
-    assert story.ordered(A) == story.ordered(B) == []
-    assert (story.job(job.job_id).state, story.job(job.job_id).ending) == (State.RUNNING, State.STOPPED)
-    story.beat(A, story.says(job, A, State.RUNNING))
-    story.beat(B)
-    assert story.job(job.job_id).state is State.RUNNING
-    story.beat(A, story.says(job, A, State.STOPPED))
-    assert story.job(job.job_id).state is State.STOPPED
-    assert {task.state for task in story.job(job.job_id).tasks} == {State.STOPPED}
+def test_stop_waits_for_confirmation_by_every_host() -> None:
+    scenario = Scenario()
+    job = scenario.submit()
+    scenario.stop(job)
+    assert scenario.commands_of(model.NotifyStorageds)
+    assert scenario.assigned_tasks(A) == scenario.assigned_tasks(B) == []
+    assert (scenario.job(job.job_id).state, scenario.job(job.job_id).ending) == (JobState.RUNNING, JobState.STOPPED)
+    scenario.heartbeat(A, scenario.make_report(job, A, JobState.RUNNING))
+    scenario.heartbeat(B)
+    assert scenario.job(job.job_id).state is JobState.RUNNING
+    scenario.heartbeat(A, scenario.make_report(job, A, JobState.STOPPED))
+    assert scenario.job(job.job_id).state is JobState.STOPPED
+    assert {task.state for task in scenario.job(job.job_id).tasks} == {JobState.STOPPED}
 
 
-def test_the_end_of_a_lease_stands_for_a_hosts_word() -> None:
-    story = Story()
-    job = story.submit()
-    story.stop(job)
-    story.beat(A)
-    story.lost(B)
-    assert story.job(job.job_id).state is State.STOPPED
+def test_expired_lease_counts_as_confirmation() -> None:
+    scenario = Scenario()
+    job = scenario.submit()
+    scenario.stop(job)
+    scenario.heartbeat(A)
+    scenario.host_lost(B)
+    assert scenario.job(job.job_id).state is JobState.STOPPED
 
 
-def test_a_stop_of_a_waiting_job_is_done_at_once() -> None:
-    story = Story()
-    story.submit(cut=1)
-    waiting = story.submit(cut=2)
-    story.stop(waiting)
-    assert story.job(waiting.job_id).state is State.STOPPED
-    assert not story.told(model.Tell)
+def test_queued_job_stops_at_once() -> None:
+    scenario = Scenario()
+    scenario.submit(cut=1)
+    waiting = scenario.submit(cut=2)
+    scenario.stop(waiting)
+    assert scenario.job(waiting.job_id).state is JobState.STOPPED
+    assert not scenario.commands_of(model.NotifyStorageds)
 
 
-def test_a_stop_comes_twice_without_harm_but_not_after_another_end() -> None:
-    story = Story()
-    job = story.submit()
-    story.stop(job)
-    story.stop(job)
-    story.beat(A)
-    story.beat(B)
-    story.stop(job)
-    assert story.job(job.job_id).state is State.STOPPED
-    other = story.submit(cut=2)
-    story.finishes(other)
+def test_stop_is_idempotent_but_refused_after_another_end() -> None:
+    scenario = Scenario()
+    job = scenario.submit()
+    scenario.stop(job)
+    scenario.stop(job)
+    scenario.heartbeat(A)
+    scenario.heartbeat(B)
+    scenario.stop(job)
+    assert scenario.job(job.job_id).state is JobState.STOPPED
+    other = scenario.submit(cut=2)
+    scenario.report_finished(other)
     with pytest.raises(Conflict, match="FINISHED already"):
-        story.stop(other)
+        scenario.stop(other)
 
 
-def test_a_stop_while_the_last_task_finishes_does_not_publish() -> None:
-    story = Story()
-    job = story.submit()
-    story.finishes(job, A)
-    story.stop(job)
-    story.beat(B, story.says(job, B, State.FINISHED))
-    assert story.job(job.job_id).state is State.STOPPED
-    assert story.told(model.Publish) == []
+def test_stop_during_the_last_task_prevents_publication() -> None:
+    scenario = Scenario()
+    job = scenario.submit()
+    scenario.report_finished(job, A)
+    scenario.stop(job)
+    scenario.heartbeat(B, scenario.make_report(job, B, JobState.FINISHED))
+    assert scenario.job(job.job_id).state is JobState.STOPPED
+    assert scenario.commands_of(model.PublishVersion) == []
 
 
-def test_a_recovered_job_goes_on_with_the_same_cut_and_new_attempts() -> None:
-    story = Story(Rules(max_attempts=1))
-    job = story.submit(cut=3)
-    story.finishes(job, A)
-    story.beat(B, story.says(job, B, State.FAILED, cause="no memory"))
-    assert story.job(job.job_id).state is State.FAILED
-    story.recover(job)
-    again = story.job(job.job_id)
-    assert (again.state, again.cut, again.cause, again.finished_ms) == (State.RUNNING, 3, "", 0)
+def test_recovered_job_keeps_its_commit_with_new_attempts() -> None:
+    scenario = Scenario(JobPolicy(max_attempts=1))
+    job = scenario.submit(cut=3)
+    scenario.report_finished(job, A)
+    scenario.heartbeat(B, scenario.make_report(job, B, JobState.FAILED, cause="no memory"))
+    assert scenario.job(job.job_id).state is JobState.FAILED
+    scenario.recover(job)
+    recovered = scenario.job(job.job_id)
+    assert (recovered.state, recovered.cut, recovered.cause, recovered.finished_ms) == (JobState.RUNNING, 3, "", 0)
     # The finished one too: nobody ordered its output to be held while the job was over.
-    assert story.ordered(A) == [(job.tasks[0].task_id, 2)]
-    assert story.ordered(B) == [(job.tasks[1].task_id, 2)]
-    story.finishes(again)
-    assert story.job(job.job_id).state is State.FINISHED
+    assert scenario.assigned_tasks(A) == [(job.tasks[0].task_id, 2)]
+    assert scenario.assigned_tasks(B) == [(job.tasks[1].task_id, 2)]
+    scenario.report_finished(recovered)
+    assert scenario.job(job.job_id).state is JobState.FINISHED
 
 
 def test_only_failed_and_stopped_jobs_are_recovered() -> None:
-    story = Story()
-    job = story.submit()
+    scenario = Scenario()
+    job = scenario.submit()
     with pytest.raises(Conflict, match="is RUNNING"):
-        story.recover(job)
-    story.finishes(job)
+        scenario.recover(job)
+    scenario.report_finished(job)
     with pytest.raises(Conflict, match="is FINISHED"):
-        story.recover(job)
+        scenario.recover(job)
 
 
-def test_a_recovery_never_publishes_an_older_state_over_a_newer_one() -> None:
-    story = Story()
-    old = story.submit(cut=1)
-    story.stop(old)
-    story.beat(A)
-    story.beat(B)
-    new = story.submit(cut=2)
+def test_recovery_never_publishes_older_over_newer_state() -> None:
+    scenario = Scenario()
+    old = scenario.submit(cut=1)
+    scenario.stop(old)
+    scenario.heartbeat(A)
+    scenario.heartbeat(B)
+    new = scenario.submit(cut=2)
     with pytest.raises(Conflict, match=f"job {new.job_id} is RUNNING and builds commit 2"):
-        story.recover(old)
-    story.finishes(new)
+        scenario.recover(old)
+    scenario.report_finished(new)
     with pytest.raises(Conflict, match="version 1 shows commit 2 already"):
-        story.recover(old)
+        scenario.recover(old)
 
 
-def test_a_job_that_is_not_there_is_refused_with_the_newest() -> None:
-    story = Story()
+def test_unknown_job_is_refused_with_the_newest_id() -> None:
+    scenario = Scenario()
     with pytest.raises(NotFound, match="job 99 does not exist; there are none"):
-        machine.find(story.state, 99)
-    story.submit()
+        machine.find_job(scenario.state, 99)
+    scenario.submit()
     with pytest.raises(NotFound, match="job 99 does not exist; the newest is 1"):
-        machine.find(story.state, 99)
+        machine.find_job(scenario.state, 99)
 
 
 # Dropping and forgetting.
 
 
-def test_a_dropped_space_stops_its_jobs_at_once_and_no_others() -> None:
-    story = Story()
-    running, waiting, other = story.submit(cut=1), story.submit(cut=2), story.submit(space=2)
-    story.drop(1)
-    assert [story.job(job.job_id).state for job in (running, waiting, other)] == [State.STOPPED, State.STOPPED, State.RUNNING]
-    assert story.ordered(A) == [(story.task(other, A).task_id, 1)]
-    assert "dropped" in story.job(running.job_id).cause
+def test_dropped_space_stops_only_its_own_jobs_at_once() -> None:
+    scenario = Scenario()
+    running, waiting, other = scenario.submit(cut=1), scenario.submit(cut=2), scenario.submit(space=2)
+    scenario.drop_space(1)
+    assert [scenario.job(job.job_id).state for job in (running, waiting, other)] == [JobState.STOPPED, JobState.STOPPED, JobState.RUNNING]
+    assert scenario.assigned_tasks(A) == [(scenario.task(other, A).task_id, 1)]
+    assert "dropped" in scenario.job(running.job_id).cause
 
 
-def test_ended_jobs_are_forgotten_in_the_end_and_their_ids_never_come_back() -> None:
-    story = Story(Rules(keep_jobs_ms=7 * 24 * 3_600_000))
-    job = story.submit()
-    story.finishes(job)
-    story.passes(7 * 24 * 3600 - 1)
-    assert story.commands == []
-    story.passes(1)
-    assert story.commands == [model.Forget(job_id=job.job_id)]
-    assert story.state.jobs == {}
-    assert story.submit(cut=2).job_id > job.job_id
+def test_ended_jobs_expire_and_their_ids_are_not_reused() -> None:
+    scenario = Scenario(JobPolicy(keep_jobs_ms=7 * 24 * 3_600_000))
+    job = scenario.submit()
+    scenario.report_finished(job)
+    scenario.advance_clock(7 * 24 * 3600 - 1)
+    assert scenario.commands == []
+    scenario.advance_clock(1)
+    assert scenario.commands == [model.DeleteJob(job_id=job.job_id)]
+    assert scenario.state.jobs == {}
+    assert scenario.submit(cut=2).job_id > job.job_id
 
 
-def test_handling_an_event_never_changes_the_state_it_was_given() -> None:
-    story = Story()
-    job = story.submit()
-    before, copy = story.state, replace(story.state, jobs=dict(story.state.jobs), hosts=dict(story.state.hosts))
-    story.finishes(job)
-    story.seen(A, incarnation=9)
+def test_handling_an_event_does_not_mutate_its_input_state() -> None:
+    scenario = Scenario()
+    job = scenario.submit()
+    before, copy = scenario.state, replace(scenario.state, jobs=dict(scenario.state.jobs), hosts=dict(scenario.state.hosts))
+    scenario.report_finished(job)
+    scenario.host_seen(A, incarnation=9)
     assert before == copy

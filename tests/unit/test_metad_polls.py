@@ -8,89 +8,89 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.kit.metad import Desk, edges, finished
+from tests.kit.metad import InProcessMetad, edge_chunk, finished_report
 from tests.kit.waiting import HANG_S, QUICK_S, wait_until
 
 from asterism_proto.errors import Conflict, Unavailable
-from asterism_proto.methods import BEATS
+from asterism_proto.methods import HEARTBEATS
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from daemonkit.calls import Call
-from metad.board import Board
+from daemonkit.calls import CallContext
+from metad.board import ChangeFeed
 from metad.store import keys
 
 
 @pytest.fixture
-def desk() -> Desk:
-    desk = Desk()
+def metad() -> InProcessMetad:
+    metad = InProcessMetad()
     for uuid in ("s1", "s2"):
-        desk.beat(uuid)
-    desk.create()
-    return desk
+        metad.heartbeat(uuid)
+    metad.create()
+    return metad
 
 
-def parked(desk: Desk, pool: ThreadPoolExecutor, uuid: str, role: int = mpb.STORAGED):  # type: ignore[no-untyped-def]
+def parked_poll(metad: InProcessMetad, pool: ThreadPoolExecutor, uuid: str, role: int = mpb.STORAGED):  # type: ignore[no-untyped-def]
     """A poll that waits for news, surely parked: what is there already was taken."""
-    known = desk.poll(uuid, role=role).revision
-    future = pool.submit(desk.poll, uuid, known=known, wait_s=HANG_S, role=role)
+    known_revision = metad.poll(uuid, role=role).revision
+    future = pool.submit(metad.poll, uuid, known=known_revision, wait_s=HANG_S, role=role)
     with pytest.raises(TimeoutError):
         future.result(0.05)
     return future
 
 
-def test_a_storaged_is_told_its_own_orders_with_the_loads_up_to_the_cut(desk: Desk) -> None:
+def test_storaged_gets_its_own_tasks_and_loads_up_to_commit(metad: InProcessMetad) -> None:
     for _ in range(3):
-        desk.load()
-    late = desk.begin()
-    job = desk.submit()
-    desk.commit(late)
-    (order,) = desk.poll("s2").orders
+        metad.load()
+    late = metad.begin()
+    job = metad.submit()
+    metad.commit(late)
+    (order,) = metad.poll("s2").orders
     assert (order.job_id, order.attempt, order.kind, list(order.parts), order.cut) == (job.job_id, 1, "build", [1, 3], 3)
     assert (list(order.loads), list(order.commits)) == ([1, 2, 3], [1, 2, 3])
-    assert order.task_id != desk.poll("s1").orders[0].task_id
+    assert order.task_id != metad.poll("s1").orders[0].task_id
 
 
-def test_loads_are_ordered_by_commit_not_by_begin(desk: Desk) -> None:
-    first, second = desk.begin(), desk.begin()
-    desk.commit(second)
-    desk.commit(first)
-    desk.submit()
-    order = desk.poll("s1").orders[0]
+def test_loads_are_ordered_by_commit_not_by_begin(metad: InProcessMetad) -> None:
+    first, second = metad.begin(), metad.begin()
+    metad.commit(second)
+    metad.commit(first)
+    metad.submit()
+    order = metad.poll("s1").orders[0]
     assert (list(order.loads), list(order.commits)) == ([second.load_id, first.load_id], [1, 2])
 
 
-def test_an_order_is_repeated_until_its_job_ends(desk: Desk) -> None:
-    desk.load()
-    desk.submit()
-    (order,) = desk.poll("s1").orders
-    assert list(desk.poll("s1").orders) == [order]
-    desk.beat("s1", finished(order))
-    assert list(desk.poll("s1").orders) == [order]
-    desk.build("s2")
-    assert list(desk.poll("s1").orders) == []
+def test_task_is_assigned_repeatedly_until_its_job_ends(metad: InProcessMetad) -> None:
+    metad.load()
+    metad.submit()
+    (order,) = metad.poll("s1").orders
+    assert list(metad.poll("s1").orders) == [order]
+    metad.heartbeat("s1", finished_report(order))
+    assert list(metad.poll("s1").orders) == [order]
+    metad.build("s2")
+    assert list(metad.poll("s1").orders) == []
 
 
-def test_a_storaged_is_told_only_of_spaces_whose_parts_it_holds(desk: Desk) -> None:
-    desk.beat("s3")
-    assert [route.space.name for route in desk.poll("s1").spaces] == ["graph"]
-    assert list(desk.poll("s3").spaces) == []
-    assert [route.space.name for route in desk.poll("g1", role=mpb.GRAPHD).spaces] == ["graph"]
+def test_storaged_gets_only_spaces_of_its_own_parts(metad: InProcessMetad) -> None:
+    metad.heartbeat("s3")
+    assert [route.space.name for route in metad.poll("s1").spaces] == ["graph"]
+    assert list(metad.poll("s3").spaces) == []
+    assert [route.space.name for route in metad.poll("g1", role=mpb.GRAPHD).spaces] == ["graph"]
 
 
-def test_a_graphd_is_told_where_storageds_are_and_which_are_there(desk: Desk) -> None:
-    desk.passes(3)
-    desk.beat("s1")
-    desk.passes(3)
-    hosts = {host.uuid: (host.address, host.online) for host in desk.poll("g1", role=mpb.GRAPHD).storaged}
+def test_graphd_gets_addresses_and_states_of_storageds(metad: InProcessMetad) -> None:
+    metad.advance_clock(3)
+    metad.heartbeat("s1")
+    metad.advance_clock(3)
+    hosts = {host.uuid: (host.address, host.online) for host in metad.poll("g1", role=mpb.GRAPHD).storaged}
     assert hosts == {"s1": ("s1:9779", True), "s2": ("s2:9779", False)}
 
 
-def test_a_published_version_comes_with_all_its_totals_to_both_roles(desk: Desk) -> None:
-    desk.load()
-    desk.submit()
-    desk.build("s1", "s2")
+def test_both_roles_get_a_published_version_with_all_totals(metad: InProcessMetad) -> None:
+    metad.load()
+    metad.submit()
+    metad.build("s1", "s2")
     for uuid, role in (("s1", mpb.STORAGED), ("g1", mpb.GRAPHD)):
-        (route,) = desk.poll(uuid, role=role).spaces
+        (route,) = metad.poll(uuid, role=role).spaces
         assert route.space.version == 1
         assert [manifest.version for manifest in route.versions] == [1]
         assert len(route.versions[0].totals) == 16
@@ -101,147 +101,147 @@ def test_every_reply_names_its_cluster() -> None:
     clusters = set()
     for _ in range(2):
         # The same folder's identity, but a catalog that is empty: another cluster.
-        desk = Desk(uuid="m1")
-        desk.beat("s1")
-        desk.beat("g1", role=mpb.GRAPHD)
-        assert desk.poll("s1").cluster == desk.poll("g1", role=mpb.GRAPHD).cluster
-        clusters.add(desk.poll("s1").cluster)
-        assert Desk(desk.store, uuid="m2").poll("s1").cluster in clusters
+        metad = InProcessMetad(uuid="m1")
+        metad.heartbeat("s1")
+        metad.heartbeat("g1", role=mpb.GRAPHD)
+        assert metad.poll("s1").cluster == metad.poll("g1", role=mpb.GRAPHD).cluster
+        clusters.add(metad.poll("s1").cluster)
+        assert InProcessMetad(metad.store, uuid="m2").poll("s1").cluster in clusters
     assert len(clusters) == 2
     assert "" not in clusters
 
 
-def test_a_catalog_without_a_name_keeps_the_one_of_its_folder() -> None:
-    desk = Desk(uuid="m1")
-    desk.store.write({keys.CLUSTER: None})
-    assert Desk(desk.store, uuid="m1").poll("s1").cluster == "m1"
-    assert Desk(desk.store, uuid="m2").poll("s1").cluster == "m1"
+def test_catalog_without_cluster_takes_the_folders_uuid() -> None:
+    metad = InProcessMetad(uuid="m1")
+    metad.store.write({keys.CLUSTER: None})
+    assert InProcessMetad(metad.store, uuid="m1").poll("s1").cluster == "m1"
+    assert InProcessMetad(metad.store, uuid="m2").poll("s1").cluster == "m1"
 
 
-def test_a_daemon_with_another_clusters_data_is_refused_and_not_counted_in(desk: Desk) -> None:
-    for call in (lambda: desk.beat("s3", cluster="other"), lambda: desk.poll("s3", cluster="other")):
+def test_daemon_of_another_cluster_is_refused_and_not_listed(metad: InProcessMetad) -> None:
+    for call in (lambda: metad.heartbeat("s3", cluster="other"), lambda: metad.poll("s3", cluster="other")):
         with pytest.raises(Conflict, match="host s3 belongs to the cluster other"):
             call()
-    assert {host.uuid for host in desk.ask("list_hosts", pb.Empty()).hosts} == {"s1", "s2"}
-    desk.beat("s3", cluster=desk.poll("s1").cluster)
-    assert {host.uuid for host in desk.ask("list_hosts", pb.Empty()).hosts} == {"s1", "s2", "s3"}
+    assert {host.uuid for host in metad.ask("list_hosts", pb.Empty()).hosts} == {"s1", "s2"}
+    metad.heartbeat("s3", cluster=metad.poll("s1").cluster)
+    assert {host.uuid for host in metad.ask("list_hosts", pb.Empty()).hosts} == {"s1", "s2", "s3"}
 
 
-def test_what_a_caller_does_to_a_reply_changes_nothing_for_others(desk: Desk) -> None:
-    desk.load()
-    desk.submit()
-    desk.build("s1", "s2")
-    reply = desk.poll("s1")
+def test_changing_a_reply_does_not_affect_other_callers(metad: InProcessMetad) -> None:
+    metad.load()
+    metad.submit()
+    metad.build("s1", "s2")
+    reply = metad.poll("s1")
     reply.spaces[0].versions[0].digest = "spoilt"
-    assert desk.poll("s1").spaces[0].versions[0].digest != "spoilt"
+    assert metad.poll("s1").spaces[0].versions[0].digest != "spoilt"
 
 
-def test_a_submit_wakes_the_poll_of_every_storaged_that_has_work(desk: Desk) -> None:
-    desk.load()
+def test_submit_wakes_polls_of_all_storageds_with_work(metad: InProcessMetad) -> None:
+    metad.load()
     with ThreadPoolExecutor(2) as pool:
-        waiting = [parked(desk, pool, uuid) for uuid in ("s1", "s2")]
-        desk.submit()
+        waiting = [parked_poll(metad, pool, uuid) for uuid in ("s1", "s2")]
+        metad.submit()
         replies = [future.result(QUICK_S) for future in waiting]
     assert all(len(reply.orders) == 1 for reply in replies)
 
 
-def test_a_publication_and_a_move_of_a_storaged_wake_a_graphd(desk: Desk) -> None:
-    desk.load()
-    desk.submit()
+def test_publication_and_storaged_restart_wake_a_graphd(metad: InProcessMetad) -> None:
+    metad.load()
+    metad.submit()
     with ThreadPoolExecutor(1) as pool:
-        waiting = parked(desk, pool, "g1", mpb.GRAPHD)
-        desk.build("s1", "s2")
+        waiting = parked_poll(metad, pool, "g1", mpb.GRAPHD)
+        metad.build("s1", "s2")
         assert waiting.result(HANG_S).spaces[0].space.version == 1
-        waiting = parked(desk, pool, "g1", mpb.GRAPHD)
-        desk.beat("s2", incarnation=2)
+        waiting = parked_poll(metad, pool, "g1", mpb.GRAPHD)
+        metad.heartbeat("s2", incarnation=2)
         assert {host.uuid: host.incarnation for host in waiting.result(HANG_S).storaged} == {"s1": 1, "s2": 2}
 
 
-def test_progress_beats_begun_loads_and_chunks_wake_nobody(desk: Desk) -> None:
-    desk.load()
-    desk.submit()
-    (order,) = desk.poll("s1").orders
-    known = desk.poll("s1").revision
+def test_progress_and_open_loads_wake_no_poll(metad: InProcessMetad) -> None:
+    metad.load()
+    metad.submit()
+    (order,) = metad.poll("s1").orders
+    known_revision = metad.poll("s1").revision
     report = mpb.TaskReport(task_id=order.task_id, attempt=order.attempt, state=pb.RUNNING, phase="sort", rows_done=5, rows_total=9)
-    assert desk.beat("s1", report).revision == known
-    load = desk.begin()
-    desk.register(load, edges(0), written=[0])
-    desk.commit(load)
-    assert desk.poll("s1").revision == known
-    assert desk.job(1).tasks[0].rows_done == 5
+    assert metad.heartbeat("s1", report).revision == known_revision
+    load = metad.begin()
+    metad.register(load, edge_chunk(0), written=[0])
+    metad.commit(load)
+    assert metad.poll("s1").revision == known_revision
+    assert metad.job(1).tasks[0].rows_done == 5
 
 
-def test_a_poll_answers_after_its_wait_and_within_its_callers_time(desk: Desk) -> None:
-    known = desk.poll("s1").revision
-    begun = time.monotonic()
-    assert desk.poll("s1", known=known, wait_s=0.1).revision == known
-    handler = desk.rooms.beats_handlers[BEATS["poll"].path]
-    request = mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1, known_revision=known, wait_s=30.0)
-    assert handler(request, Call.within(0.3)).revision == known  # type: ignore[union-attr]
-    assert time.monotonic() - begun > 0.1
+def test_poll_returns_after_its_wait_within_the_deadline(metad: InProcessMetad) -> None:
+    known_revision = metad.poll("s1").revision
+    started = time.monotonic()
+    assert metad.poll("s1", known_revision=known_revision, wait_s=0.1).revision == known_revision
+    handler = metad.components.heartbeats_handlers[HEARTBEATS["poll"].path]
+    request = mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1, known_revision=known_revision, wait_s=30.0)
+    assert handler(request, CallContext.with_timeout(0.3)).revision == known_revision  # type: ignore[union-attr]
+    assert time.monotonic() - started > 0.1
 
 
-def test_a_poll_that_knows_the_future_of_another_store_is_answered_at_once(desk: Desk) -> None:
-    assert desk.poll("s1", known=1 << 63, wait_s=HANG_S).revision < 1 << 63
+def test_poll_with_a_future_revision_returns_at_once(metad: InProcessMetad) -> None:
+    assert metad.poll("s1", known_revision=1 << 63, wait_s=HANG_S).revision < 1 << 63
 
 
-def test_a_parked_poll_goes_when_its_caller_hangs_up_or_metad_stops() -> None:
-    board = Board(1)
-    here = threading.Event()
-    ends: list[Callable[[], None]] = []
+def test_parked_poll_ends_on_hangup_or_when_metad_stops() -> None:
+    feed = ChangeFeed(1)
+    hung_up = threading.Event()
+    end_callbacks: list[Callable[[], None]] = []
     with ThreadPoolExecutor(2) as pool:
-        gone = pool.submit(board.wait_other, 1, time.monotonic() + HANG_S, lambda: not here.is_set(), ends.append)
-        wait_until(lambda: ends, "the poll watches for its call's end")
-        here.set()
-        ends[0]()
-        gone.result(HANG_S)
-        stays = pool.submit(board.wait_other, 1, time.monotonic() + HANG_S, lambda: True, ends.append)
-        board.close()
+        disconnected = pool.submit(feed.wait_for_change, 1, time.monotonic() + HANG_S, lambda: not hung_up.is_set(), end_callbacks.append)
+        wait_until(lambda: end_callbacks, "the poll watches for its call's end")
+        hung_up.set()
+        end_callbacks[0]()
+        disconnected.result(HANG_S)
+        connected = pool.submit(feed.wait_for_change, 1, time.monotonic() + HANG_S, lambda: True, end_callbacks.append)
+        feed.close()
         with pytest.raises(Unavailable, match="stopping"):
-            stays.result(HANG_S)
+            connected.result(HANG_S)
 
 
-def test_a_parked_poll_wakes_for_events_alone() -> None:
-    board = Board(1)
-    looks: list[float] = []
-    ends: list[Callable[[], None]] = []
+def test_parked_poll_wakes_only_for_events() -> None:
+    feed = ChangeFeed(1)
+    checks: list[float] = []
+    end_callbacks: list[Callable[[], None]] = []
 
-    def still_there() -> bool:
-        looks.append(time.monotonic())
+    def is_connected() -> bool:
+        checks.append(time.monotonic())
         return True
 
     with ThreadPoolExecutor(2) as pool:
-        parked = pool.submit(board.wait_other, 1, time.monotonic() + HANG_S, still_there, ends.append)
-        wait_until(lambda: looks, "the poll is parked")
-        board.wait_other(0, time.monotonic() + HANG_S, lambda: True, ends.append)
-        ends[-1]()  # a call that ends after its reply
-        board.wait_other(1, time.monotonic() + 1.5, lambda: True, lambda _: None)
-        assert len(looks) == 1
-        board.changed()
-        parked.result(HANG_S)
+        poll = pool.submit(feed.wait_for_change, 1, time.monotonic() + HANG_S, is_connected, end_callbacks.append)
+        wait_until(lambda: checks, "the poll is parked")
+        feed.wait_for_change(0, time.monotonic() + HANG_S, lambda: True, end_callbacks.append)
+        end_callbacks[-1]()  # a call that ends after its reply
+        feed.wait_for_change(1, time.monotonic() + 1.5, lambda: True, lambda _: None)
+        assert len(checks) == 1
+        feed.advance()
+        poll.result(HANG_S)
 
 
-def test_a_lease_that_is_over_takes_a_host_off_and_a_beat_brings_it_back(desk: Desk) -> None:
+def test_host_goes_offline_with_its_lease_until_a_heartbeat(metad: InProcessMetad) -> None:
     def online() -> dict[str, bool]:
-        return {host.uuid: host.online for host in desk.ask("list_hosts", pb.Empty()).hosts}
+        return {host.uuid: host.online for host in metad.ask("list_hosts", pb.Empty()).hosts}
 
-    known = desk.poll("g1", role=mpb.GRAPHD).revision
-    desk.passes(4.9)
+    known_revision = metad.poll("g1", role=mpb.GRAPHD).revision
+    metad.advance_clock(4.9)
     assert online() == {"s1": True, "s2": True}
-    desk.beat("s1")
-    desk.passes(0.2)
+    metad.heartbeat("s1")
+    metad.advance_clock(0.2)
     assert online() == {"s1": True, "s2": False}
-    lost = desk.poll("g1", known=known, wait_s=5, role=mpb.GRAPHD).revision
-    assert lost > known
-    desk.beat("s2")
+    offline_revision = metad.poll("g1", known_revision=known_revision, wait_s=5, role=mpb.GRAPHD).revision
+    assert offline_revision > known_revision
+    metad.heartbeat("s2")
     assert online() == {"s1": True, "s2": True}
-    assert desk.poll("g1", known=lost, wait_s=5, role=mpb.GRAPHD).revision > lost
+    assert metad.poll("g1", known_revision=offline_revision, wait_s=5, role=mpb.GRAPHD).revision > offline_revision
 
 
-def test_hosts_are_listed_with_the_parts_that_they_hold(desk: Desk) -> None:
-    desk.beat("g1", role=mpb.GRAPHD)
-    desk.beat("s1", free_bytes=123)
-    hosts = desk.ask("list_hosts", pb.Empty()).hosts
+def test_hosts_are_listed_with_the_parts_that_they_hold(metad: InProcessMetad) -> None:
+    metad.heartbeat("g1", role=mpb.GRAPHD)
+    metad.heartbeat("s1", free_bytes=123)
+    hosts = metad.ask("list_hosts", pb.Empty()).hosts
     assert [(host.uuid, host.parts, host.free_bytes) for host in hosts] == [
         ("s1", 2, 123),
         ("s2", 2, 0),
@@ -249,26 +249,26 @@ def test_hosts_are_listed_with_the_parts_that_they_hold(desk: Desk) -> None:
     ]
 
 
-def test_a_graphd_that_is_long_gone_is_forgotten_and_a_storaged_never(desk: Desk) -> None:
-    desk.beat("g1", role=mpb.GRAPHD)
-    desk.passes(3_599)
-    assert len(desk.ask("list_hosts", pb.Empty()).hosts) == 3
-    desk.passes(2)
-    assert [host.uuid for host in desk.ask("list_hosts", pb.Empty()).hosts] == ["s1", "s2"]
+def test_absent_graphds_are_forgotten_but_storageds_never(metad: InProcessMetad) -> None:
+    metad.heartbeat("g1", role=mpb.GRAPHD)
+    metad.advance_clock(3_599)
+    assert len(metad.ask("list_hosts", pb.Empty()).hosts) == 3
+    metad.advance_clock(2)
+    assert [host.uuid for host in metad.ask("list_hosts", pb.Empty()).hosts] == ["s1", "s2"]
 
 
-def test_a_stopped_job_ends_with_the_beat_that_does_not_name_it_any_more(desk: Desk) -> None:
-    desk.load()
-    job = desk.submit()
-    orders = {uuid: desk.poll(uuid).orders[0] for uuid in ("s1", "s2")}
+def test_stopped_job_ends_once_heartbeats_omit_it(metad: InProcessMetad) -> None:
+    metad.load()
+    job = metad.submit()
+    orders = {uuid: metad.poll(uuid).orders[0] for uuid in ("s1", "s2")}
     for uuid, order in orders.items():
-        desk.beat(uuid, mpb.TaskReport(task_id=order.task_id, attempt=1, state=pb.RUNNING))
-    known = desk.poll("s1").revision
-    desk.ask("stop_job", mpb.JobRequest(job_id=job.job_id))
-    assert list(desk.poll("s1", known=known, wait_s=5).orders) == []
-    desk.beat("s1")
-    assert desk.job(job.job_id).state == pb.RUNNING
-    desk.passes(5.1)
-    stopped = desk.job(job.job_id)
+        metad.heartbeat(uuid, mpb.TaskReport(task_id=order.task_id, attempt=1, state=pb.RUNNING))
+    known_revision = metad.poll("s1").revision
+    metad.ask("stop_job", mpb.JobRequest(job_id=job.job_id))
+    assert list(metad.poll("s1", known_revision=known_revision, wait_s=5).orders) == []
+    metad.heartbeat("s1")
+    assert metad.job(job.job_id).state == pb.RUNNING
+    metad.advance_clock(5.1)
+    stopped = metad.job(job.job_id)
     assert stopped.state == pb.STOPPED
     assert stopped.cause == "stopped on request"

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from metad.jobs.model import Rules
+from metad.jobs.model import JobPolicy
 from metad.settings import MetadSettings
 
 
-def test_the_defaults_are_those_that_are_promised() -> None:
-    promised = {
+def test_defaults_are_as_documented() -> None:
+    documented = {
         "data": "data/metad",
         "listen": "127.0.0.1:9559",
         "http_listen": "127.0.0.1:19559",
@@ -34,12 +34,12 @@ def test_the_defaults_are_those_that_are_promised() -> None:
         "load_lease_s": 604_800.0,
     }
     flags = MetadSettings().flags()
-    assert {name: flags[name] for name in promised} == promised
+    assert {name: flags[name] for name in documented} == documented
 
 
-def test_the_machine_gets_its_rules_in_milliseconds() -> None:
-    assert MetadSettings().rules() == Rules()
-    rules = MetadSettings(retry_backoff_s=0.25, host_away_limit_s=30, keep_jobs_s=60, max_attempts=5).rules()
+def test_job_policy_is_in_milliseconds() -> None:
+    assert MetadSettings().job_policy() == JobPolicy()
+    rules = MetadSettings(retry_backoff_s=0.25, host_away_limit_s=30, keep_jobs_s=60, max_attempts=5).job_policy()
     assert (rules.backoff_ms, rules.away_limit_ms, rules.keep_jobs_ms, rules.max_attempts) == (250, 30_000, 60_000, 5)
 
 
@@ -54,7 +54,7 @@ def test_the_machine_gets_its_rules_in_milliseconds() -> None:
         ({"leese_s": 9.0}, "Extra inputs"),
     ],
 )
-def test_times_that_do_not_fit_are_refused(wrong: dict[str, float], words: str) -> None:
+def test_inconsistent_times_are_refused(wrong: dict[str, float], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         MetadSettings(**wrong)  # type: ignore[arg-type]
 
@@ -62,5 +62,5 @@ def test_times_that_do_not_fit_are_refused(wrong: dict[str, float], words: str) 
 def test_the_environment_and_flags_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASTERISM_METAD_LEASE_S", "9")
     assert MetadSettings().lease_s == 9.0
-    read = MetadSettings.read(["--data", "/somewhere", "--keep-versions", "3"])
-    assert (read.data, read.keep_versions, read.lease_s) == (Path("/somewhere"), 3, 9.0)
+    settings = MetadSettings.read(["--data", "/somewhere", "--keep-versions", "3"])
+    assert (settings.data, settings.keep_versions, settings.lease_s) == (Path("/somewhere"), 3, 9.0)

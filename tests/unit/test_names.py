@@ -13,8 +13,8 @@ import pytest
 from asterism_proto import names
 from asterism_proto.condition import parse
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.meaning import bound
-from asterism_proto.names import bad, decoded, encoded, id_of, ids_of, refuse, same, shown, why
+from asterism_proto.meaning import bind
+from asterism_proto.names import invalid_mask, decode_strings, encode_strings, hash_string, hash_strings, check_strings, equal_mask, display_string, invalid_reason
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from graphkit import names as compiled
 
@@ -29,48 +29,48 @@ REFERENCE = (  # SipHash-1-3 under the key 0, as CPython has it with PYTHONHASHS
 )
 
 
-def test_ids_are_what_python_itself_reckons_of_the_same_bytes_under_the_key_0() -> None:
+def test_ids_match_siphash_of_cpython_under_key_0() -> None:
     assert sys.hash_info.algorithm == "siphash13", "another Python than this one was made for"
     code = "import sys, json; print(json.dumps([hash(word.encode()) & (1 << 64) - 1 for word in json.load(sys.stdin)]))"
     environment = {**os.environ, "PYTHONHASHSEED": "0"}  # noqa: TID251 - a child's environment is ours and more
-    told = subprocess.run([sys.executable, "-c", code], input=json.dumps(WORDS), capture_output=True, text=True, check=True, env=environment)
-    assert ids_of(*encoded("names", WORDS)).tolist() == [word >> 1 for word in json.loads(told.stdout)]
+    completed = subprocess.run([sys.executable, "-c", code], input=json.dumps(WORDS), capture_output=True, text=True, check=True, env=environment)
+    assert hash_strings(*encode_strings("names", WORDS)).tolist() == [word >> 1 for word in json.loads(completed.stdout)]
 
 
 @pytest.mark.parametrize("salt", [0, 1, (1 << 63) - 1])
-def test_ids_are_the_same_one_by_one_together_and_compiled(salt: int) -> None:
-    column = encoded("names", WORDS)
-    together = ids_of(*column, salt)
-    assert together.tolist() == [id_of(word, salt) for word in WORDS]
-    assert together.tolist() == compiled.ids_of(*column, salt).tolist()
-    assert together.min() >= 0
-    assert len(set(together.tolist())) == len(set(WORDS))
+def test_single_batch_and_compiled_ids_agree(salt: int) -> None:
+    column = encode_strings("names", WORDS)
+    batch = hash_strings(*column, salt)
+    assert batch.tolist() == [hash_string(word, salt) for word in WORDS]
+    assert batch.tolist() == compiled.compute_string_ids(*column, salt).tolist()
+    assert batch.min() >= 0
+    assert len(set(batch.tolist())) == len(set(WORDS))
 
 
 def test_ids_never_change() -> None:
-    assert [(word, id_of(word)) for word, _ in REFERENCE] == list(REFERENCE)
+    assert [(word, hash_string(word)) for word, _ in REFERENCE] == list(REFERENCE)
 
 
-def test_another_salt_gives_other_ids_and_fewer_bits_their_highest() -> None:
-    column = encoded("names", WORDS)
-    assert not set(ids_of(*column, 0).tolist()) & set(ids_of(*column, 1).tolist())
-    np.testing.assert_array_equal(ids_of(*column, 5, bits=20), ids_of(*column, 5) >> 43)
+def test_salt_changes_ids_and_fewer_bits_are_the_highest() -> None:
+    column = encode_strings("names", WORDS)
+    assert not set(hash_strings(*column, 0).tolist()) & set(hash_strings(*column, 1).tolist())
+    np.testing.assert_array_equal(hash_strings(*column, 5, bits=20), hash_strings(*column, 5) >> 43)
 
 
-def test_ids_do_not_depend_on_what_else_is_asked_for() -> None:
+def test_ids_do_not_depend_on_their_batch() -> None:
     many = [f"node-{i}" for i in range(20_000)]
-    whole = ids_of(*encoded("names", many))
-    assert ids_of(*encoded("names", many[7000:7003])).tolist() == whole[7000:7003].tolist()
-    assert len(np.unique(whole)) == len(many)
-    spread = np.bincount(whole % 8, minlength=8)
+    all_ids = hash_strings(*encode_strings("names", many))
+    assert hash_strings(*encode_strings("names", many[7000:7003])).tolist() == all_ids[7000:7003].tolist()
+    assert len(np.unique(all_ids)) == len(many)
+    spread = np.bincount(all_ids % 8, minlength=8)
     assert abs(spread - 2500).max() < 250, "parts are filled evenly"
 
 
-def test_names_come_back_as_they_were() -> None:
-    assert decoded(encoded("names", WORDS)).tolist() == WORDS
-    assert decoded(encoded("names", ["a", "bcd"])).dtype == np.dtype("<U3")
-    assert decoded((np.array([0, 0, 2]), np.frombuffer(b"ab", np.uint8))).tolist() == ["", "ab"]
-    assert decoded((np.zeros(1, np.int64), np.zeros(0, np.uint8))).tolist() == []
+def test_names_round_trip() -> None:
+    assert decode_strings(encode_strings("names", WORDS)).tolist() == WORDS
+    assert decode_strings(encode_strings("names", ["a", "bcd"])).dtype == np.dtype("<U3")
+    assert decode_strings((np.array([0, 0, 2]), np.frombuffer(b"ab", np.uint8))).tolist() == ["", "ab"]
+    assert decode_strings((np.zeros(1, np.int64), np.zeros(0, np.uint8))).tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -85,39 +85,39 @@ def test_names_come_back_as_they_were() -> None:
         (["a", "\ud800"], r"ids\[1\]=.*lone surrogate"),
     ],
 )
-def test_what_is_no_name_is_refused_with_its_row(words: list[str], said: str) -> None:
+def test_invalid_names_are_refused_with_their_row(words: list[str], said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
-        encoded("ids", words)
+        encode_strings("ids", words)
 
 
-def test_bytes_that_are_no_text_are_found_in_their_row() -> None:
+def test_invalid_bytes_are_found_by_row() -> None:
     pieces = [b"good", b"\xff", "ü".encode(), b"\xc3", b"\xbcx", b"", b"a\0b"]
     column = np.cumsum([0, *map(len, pieces)]), np.frombuffer(b"".join(pieces), np.uint8)
-    assert bad(column).tolist() == [False, True, False, True, True, True, True]
+    assert invalid_mask(column).tolist() == [False, True, False, True, True, True, True]
     with pytest.raises(InvalidRequest, match=r"src\[1\] = .*UTF-8"):
-        refuse("src", column)
-    assert (shown(column, 0), why(b"")) == ("'good'", "the id is missing")
+        check_strings("src", column)
+    assert (display_string(column, 0), invalid_reason(b"")) == ("'good'", "the id is missing")
 
 
 def test_columns_are_compared_row_by_row() -> None:
-    left, right = encoded("l", ["ab", "cd", "e", "fgh"]), encoded("r", ["ab", "cx", "ee", "fgh"])
-    assert same(left, right).tolist() == [True, False, False, True]
-    assert compiled.unlike(np.array([0, -1, -1, 3]), *left, *right) == -1
-    assert compiled.unlike(np.array([0, 1, 2, 3]), *left, *right) == 1
-    assert compiled.unlike(np.array([0, 0]), *encoded("l", ["ab", "ax"]), *right) == 1
+    left, right = encode_strings("l", ["ab", "cd", "e", "fgh"]), encode_strings("r", ["ab", "cx", "ee", "fgh"])
+    assert equal_mask(left, right).tolist() == [True, False, False, True]
+    assert compiled.first_mismatch(np.array([0, -1, -1, 3]), *left, *right) == -1
+    assert compiled.first_mismatch(np.array([0, 1, 2, 3]), *left, *right) == 1
+    assert compiled.first_mismatch(np.array([0, 0]), *encode_strings("l", ["ab", "ax"]), *right) == 1
 
 
 # -- schemas -------------------------------------------------------------------------------------------------------
 
 
-def test_every_node_type_of_a_schema_of_strings_has_a_column_of_them_that_no_file_says() -> None:
+def test_string_id_schema_adds_a_hidden_name_column() -> None:
     plain = {"ids": "string", "salt": 7, "nodes": {"airport": {"features": {"city": "bytes"}}, "country": {}}, "edges": {"airport:in:country": {}}}
     schema = Schema.from_dict(plain)
-    assert [t.features[-1].name for t in schema.node_types] == [names.COLUMN] * 2
+    assert [t.features[-1].name for t in schema.node_types] == [names.ID_COLUMN] * 2
     assert schema.edge_types[0].features == ()
     assert Schema.from_proto(schema.to_proto()) == schema == Schema.from_dict(schema.to_dict())
-    told = schema.to_dict()
-    assert (told["ids"], told["salt"], set(told["nodes"]["airport"]["features"])) == ("string", 7, {"city"})
+    as_dict = schema.to_dict()
+    assert (as_dict["ids"], as_dict["salt"], set(as_dict["nodes"]["airport"]["features"])) == ("string", 7, {"city"})
     assert "salt" not in Schema.from_dict({"nodes": {"n": {}}}).to_dict()
 
 
@@ -131,12 +131,12 @@ def test_every_node_type_of_a_schema_of_strings_has_a_column_of_them_that_no_fil
         ({"ids": "text"}, "expected per_type or global or string"),
     ],
 )
-def test_a_salt_that_means_nothing_is_refused(words: dict[str, object], said: str) -> None:
+def test_invalid_salt_is_refused(words: dict[str, object], said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
         Schema.from_dict({"nodes": {"n": {}}, **words})
 
 
-def test_no_other_column_is_called_as_that_of_names() -> None:
+def test_name_of_the_id_column_is_reserved() -> None:
     column = Feature(name="id", kind="bytes")
     with pytest.raises(InvalidRequest, match="'id': the name is reserved"):
         Schema(node_types=(NodeType(name="n", features=(column,)),))
@@ -163,20 +163,20 @@ AIR = Schema.from_dict({"ids": "string", "salt": 3, "nodes": {"airport": {}}, "e
         (1, "id > 5", "id > 5"),
     ],
 )
-def test_a_condition_tests_ids_by_name(element: int, text: str, meant: str) -> None:
-    ids = {word: id_of(word, 3) for word in ("SFO", "JFK")}
-    assert str(bound(parse(text), AIR, element, 0)) == meant.format(**ids)
+def test_filter_compares_ids_by_name(element: int, text: str, meant: str) -> None:
+    ids = {word: hash_string(word, 3) for word in ("SFO", "JFK")}
+    assert str(bind(parse(text), AIR, element, 0)) == meant.format(**ids)
 
 
 @pytest.mark.parametrize("text", ["id < 'SFO'", "id between 'A' and 'B'", "id == ''"])
 def test_names_have_no_order_and_are_not_empty(text: str) -> None:
     with pytest.raises(InvalidRequest, match="character 1"):
-        bound(parse(text), AIR, 1, 0)
+        bind(parse(text), AIR, 1, 0)
 
 
-def test_the_id_of_an_edge_is_a_number_wherever_ids_of_nodes_are_strings() -> None:
+def test_edge_ids_are_numbers_even_with_string_node_ids() -> None:
     with pytest.raises(InvalidRequest, match="no comparison with 'SFO'"):
-        bound(parse("id == 'SFO'"), AIR, 2, 0)
+        bind(parse("id == 'SFO'"), AIR, 2, 0)
     plain = Schema.from_dict({"nodes": {"airport": {}}})
     with pytest.raises(InvalidRequest, match="no comparison with 'SFO'"):
-        bound(parse("id == 'SFO'"), plain, 1, 0)
+        bind(parse("id == 'SFO'"), plain, 1, 0)

@@ -13,7 +13,7 @@ from typing import Any
 
 import grpc
 import pytest
-from tests.kit.doors import doors
+from tests.kit.doors import endpoints
 
 from asterism.transport import GrpcTransport
 from asterism_proto import near
@@ -21,10 +21,10 @@ from asterism_proto.errors import Unavailable
 from asterism_proto.methods import CATALOG, Method
 from asterism_proto.v1 import common_pb2 as common
 from asterism_proto.v1 import metad_pb2 as meta
-from daemonkit.calls import Call
+from daemonkit.calls import CallContext
 from daemonkit.channels import RemoteTransport
 from daemonkit.server import GrpcServer
-from daemonkit.streams import Door, StreamTransport
+from daemonkit.streams import TcpEndpoint, TcpTransport
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="abstract Unix sockets are Linux's")
 
@@ -36,27 +36,27 @@ Serve = Callable[[str], tuple[GrpcServer, int]]
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     """Starts a gRPC door at an address."""
-    held: list[GrpcServer] = []
+    servers: list[GrpcServer] = []
 
     def start(address: str) -> tuple[GrpcServer, int]:
-        def answer(request: Any, call: Call) -> Any:
+        def answer(request: Any, call: CallContext) -> Any:
             return meta.SpaceList()
 
         server = GrpcServer(address=address, services={METHOD.service: (CATALOG, {method.path: answer for method in CATALOG.values()})})
-        held.append(server)
+        servers.append(server)
         return server, server.start()
 
     yield start
-    for server in held:
+    for server in servers:
         server.stop(0)
 
 
-def plain(port: int, answered: list[str]) -> grpc.Server:
+def start_loopback_server(port: int, peers: list[str]) -> grpc.Server:
     """A door at a port of loopback alone, which notes how it was reached."""
 
     class Handler(grpc.GenericRpcHandler):
         def service(self, details: Any) -> Any:
-            return grpc.unary_unary_rpc_method_handler(lambda data, context: answered.append(context.peer()) or b"")
+            return grpc.unary_unary_rpc_method_handler(lambda data, context: peers.append(context.peer()) or b"")
 
     server = grpc.server(ThreadPoolExecutor(1), options=[("grpc.so_reuseport", 0)])
     server.add_generic_rpc_handlers((Handler(),))
@@ -65,12 +65,12 @@ def plain(port: int, answered: list[str]) -> grpc.Server:
     return server
 
 
-def ask(transport: Any, method: Method = METHOD) -> None:
+def send_request(transport: Any, method: Method = METHOD) -> None:
     transport.call(method, common.Empty(), 10)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0"])
-def test_a_door_that_loopback_hears_is_reached_by_its_unix_socket(serve: Serve, host: str) -> None:
+def test_loopback_endpoint_is_reached_by_its_unix_socket(serve: Serve, host: str) -> None:
     server, port = serve(f"{host}:0")
     assert near.grpc_target(f"127.0.0.1:{port}") == near.grpc_target(f"localhost:{port}") == f"unix-abstract:asterism:{port}"
     assert near.grpc_target(f"host:{port}") == f"host:{port}"
@@ -78,7 +78,7 @@ def test_a_door_that_loopback_hears_is_reached_by_its_unix_socket(serve: Serve, 
     assert near.grpc_target(f"127.0.0.1:{port}") == f"127.0.0.1:{port}"
 
 
-def test_a_door_at_another_address_has_none(serve: Serve) -> None:
+def test_endpoint_at_another_address_has_no_unix_socket(serve: Serve) -> None:
     _, port = serve("127.0.0.2:0")
     assert near.grpc_target(f"127.0.0.2:{port}") == f"127.0.0.2:{port}"
     assert near.grpc_target(f"127.0.0.1:{port}") == f"127.0.0.1:{port}"
@@ -99,45 +99,45 @@ def test_a_socket_of_another_user_is_not_trusted() -> None:
         assert other.stdout is not None
         assert other.stdout.readline() == "listening\n"
         probe = "import os; from asterism_proto import near; os.setuid(65533); print(near.grpc_target('127.0.0.1:1'), near.connect('asterism:1', 1))"
-        asked = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", probe], env={"PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, check=True
         )
         other.communicate("\n")
-    assert asked.stdout.split() == ["127.0.0.1:1", "None"]
+    assert completed.stdout.split() == ["127.0.0.1:1", "None"]
 
 
 @pytest.mark.parametrize("make", TRANSPORTS)
-def test_calls_go_the_short_way_and_by_the_port_where_that_has_gone(serve: Serve, make: Callable[[str], Any]) -> None:
+def test_calls_fall_back_from_unix_socket_to_port(serve: Serve, make: Callable[[str], Any]) -> None:
     server, port = serve("127.0.0.1:0")
     transport = make(f"127.0.0.1:{port}")
-    before = near.connect(f"asterism:{port}", 1)
-    assert before is not None
-    before.close()
-    ask(transport)
+    connection = near.connect(f"asterism:{port}", 1)
+    assert connection is not None
+    connection.close()
+    send_request(transport)
     server.stop(0)
-    answered: list[str] = []
-    other = plain(port, answered)
+    peers: list[str] = []
+    other = start_loopback_server(port, peers)
     try:
         for _ in range(2):  # the one that finds out that nobody is there may fail
             with contextlib.suppress(Unavailable):
-                ask(transport)
+                send_request(transport)
                 break
-        assert [peer.partition(":")[0] for peer in answered] == ["ipv4"]
+        assert [peer.partition(":")[0] for peer in peers] == ["ipv4"]
     finally:
         transport.close()
         other.stop(0)
 
 
-def test_streams_go_over_a_unix_socket_and_over_the_port_where_it_is_not_on_this_host() -> None:
-    with doors(local=True) as there:
-        assert there.ask(1) == [1]
-        assert [connection.family for connection in there.stream._connections] == [socket.AF_UNIX]
-        there.told.append(Door(there.stream.port, there.stream.key, "asterism-streams:of-another-host"))
-        before, there.transport = there.transport, StreamTransport(there.transport.address, RemoteTransport(there.transport.address))
+def test_streams_fall_back_from_unix_socket_to_port() -> None:
+    with endpoints(local=True) as server:
+        assert server.ask(1) == [1]
+        assert [connection.family for connection in server.stream._connections] == [socket.AF_UNIX]
+        server.announced.append(TcpEndpoint(server.stream.port, server.stream.key, "asterism-streams:of-another-host"))
+        local_transport, server.transport = server.transport, TcpTransport(server.transport.address, RemoteTransport(server.transport.address))
         try:
-            assert there.ask(2) == [2]
-            assert sorted(connection.family for connection in there.stream._connections) == [socket.AF_UNIX, socket.AF_INET]
-            assert there.asked_over == ["stream", "stream"]
+            assert server.ask(2) == [2]
+            assert sorted(connection.family for connection in server.stream._connections) == [socket.AF_UNIX, socket.AF_INET]
+            assert server.transports_used == ["stream", "stream"]
         finally:
-            there.transport.close()
-            there.transport = before
+            server.transport.close()
+            server.transport = local_transport

@@ -5,34 +5,34 @@ from __future__ import annotations
 import io
 import json
 
-from storaged.build.progress import Progress
+from storaged.build.progress import ProgressReporter
 
 
 def lines(out: io.StringIO) -> list[dict[str, object]]:
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
-def test_work_that_ends_between_two_beats_is_told_of() -> None:
+def test_work_that_ends_between_reports_is_reported() -> None:
     out = io.StringIO()
-    with Progress(out, interval_s=3600.0) as progress:
-        progress.expect(7)
+    with ProgressReporter(out, interval_s=3600.0) as progress:
+        progress.add_total(7)
         progress.phase("seal")
         progress.step(7)
     assert lines(out)[-1] == {"phase": "seal", "rows_done": 7, "rows_total": 7}
 
 
-def test_no_line_tells_of_more_rows_than_there_are() -> None:
+def test_progress_never_exceeds_the_total_rows() -> None:
     out = io.StringIO()
-    with Progress(out, interval_s=3600.0) as progress:
-        progress.expect(3)
+    with ProgressReporter(out, interval_s=3600.0) as progress:
+        progress.add_total(3)
         progress.step(5)
     assert lines(out)[-1] == {"phase": "plan", "rows_done": 3, "rows_total": 3}
 
 
-def test_lines_come_while_the_work_goes_on() -> None:
+def test_progress_lines_appear_during_the_work() -> None:
     out = io.StringIO()
-    with Progress(out, interval_s=0.001) as progress:
-        progress.expect(2)
+    with ProgressReporter(out, interval_s=0.001) as progress:
+        progress.add_total(2)
         progress.step(1)
         while {"phase": "plan", "rows_done": 1, "rows_total": 2} not in lines(out):
             pass

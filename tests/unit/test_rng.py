@@ -24,22 +24,22 @@ def test_the_words_of_key_zero_are_splitmix64s_published_ones() -> None:
 
 def test_a_number_below_n_is_the_high_half_of_the_product() -> None:
     for w, n in [(0, 5), (2**64 - 1, 5), (2**63, 7), (123456789 << 30, 2**32 - 1)]:
-        assert int(rng.below(np.uint64(w), np.uint64(n))) == w * n >> 64
+        assert int(rng.bounded(np.uint64(w), np.uint64(n))) == w * n >> 64
 
 
 def test_a_unit_is_never_zero_and_never_one() -> None:
-    assert rng.unit(np.uint64(0)) == 2.0**-53
-    assert rng.unit(np.uint64(2**64 - 1)) == 1 - 2.0**-53
+    assert rng.unit_float(np.uint64(0)) == 2.0**-53
+    assert rng.unit_float(np.uint64(2**64 - 1)) == 1 - 2.0**-53
 
 
-def test_streams_of_neighboring_seeds_tags_and_positions_share_no_word() -> None:
+def test_neighboring_streams_share_no_word() -> None:
     keys = [rng.key_of(seed, tag) for seed in range(8) for tag in range(1, 4)]
     keys += [np.uint64(rng.derive(rng.key_of(0, 1), np.uint64(position))) for position in range(100)]
     words = [int(rng.word(key, np.uint64(i))) for key in keys for i in range(64)]
     assert len(set(words)) == len(words)
 
 
-def test_every_bit_of_a_word_is_a_fair_coin_over_counters_seeds_and_positions() -> None:
+def test_every_bit_is_fair_over_counters_seeds_and_positions() -> None:
     counters = np.array([rng.word(rng.key_of(1, 1), np.uint64(i)) for i in range(4096)], np.uint64)
     seeds = np.array([rng.word(rng.key_of(seed, 1), np.uint64(0)) for seed in range(4096)], np.uint64)
     key = rng.key_of(1, rng.NEIGHBOR, 1, 0)
@@ -51,7 +51,7 @@ def test_every_bit_of_a_word_is_a_fair_coin_over_counters_seeds_and_positions() 
         assert abs(np.bitwise_count(flips).mean() - 32) < 6 * 4 / 64
 
 
-def test_the_most_within_a_probability_is_the_last_word_whose_unit_is() -> None:
+def test_unit_threshold_is_the_last_word_within_probability() -> None:
     generator = np.random.default_rng(2)
     for p in [
         *generator.random(500),
@@ -63,7 +63,7 @@ def test_the_most_within_a_probability_is_the_last_word_whose_unit_is() -> None:
         np.nextafter(1.0, 0),
         1 / 3,
     ]:
-        most = int(rng.most_within(float(p)))
-        assert -1 <= most < 2**52
-        assert most < 0 or rng.unit(np.uint64(most << 12 | 0xFFF)) <= p
-        assert most == 2**52 - 1 or rng.unit(np.uint64(most + 1 << 12)) > p
+        threshold = int(rng.unit_threshold(float(p)))
+        assert -1 <= threshold < 2**52
+        assert threshold < 0 or rng.unit_float(np.uint64(threshold << 12 | 0xFFF)) <= p
+        assert threshold == 2**52 - 1 or rng.unit_float(np.uint64(threshold + 1 << 12)) > p

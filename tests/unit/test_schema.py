@@ -46,7 +46,7 @@ def test_a_schema_survives_the_wire_and_plain_values() -> None:
     assert Schema.from_dict(schema.to_dict()) == schema
 
 
-def test_words_that_are_left_out_have_defaults() -> None:
+def test_omitted_fields_have_defaults() -> None:
     schema = Schema.from_proto(
         pb.Schema(node_types=[pb.NodeType(name="n")], edge_types=[pb.EdgeType(src_type="n", relation="r", dst_type="n")], parts=1)
     )
@@ -54,7 +54,7 @@ def test_words_that_are_left_out_have_defaults() -> None:
     assert (schema.edge_types[0].multiplicity, schema.edge_types[0].missing) == ("multi", "reject")
 
 
-def test_an_edge_type_is_found_by_its_triple_or_by_a_relation_that_only_it_has() -> None:
+def test_edge_type_is_found_by_triple_or_unique_relation() -> None:
     schema = Schema.from_dict(FULL)
     assert schema.edge_type_id("writes") == schema.edge_type_id("author:writes:paper") == 0
     with pytest.raises(NotFound, match="ambiguous"):
@@ -107,7 +107,7 @@ def test_a_wrong_schema_is_refused_with_the_value(change: dict[str, Any], said: 
         Schema.from_dict({**FULL, **change})
 
 
-def test_a_number_that_is_no_word_is_refused() -> None:
+def test_unknown_enum_number_is_refused() -> None:
     message = Schema.from_dict(FULL).to_proto()
     message.ids = 9  # type: ignore[assignment]  # what a newer client might send
     with pytest.raises(InvalidRequest, match="IdScope 9"):
@@ -121,7 +121,7 @@ def test_names_are_distinct() -> None:
         Schema(node_types=(NodeType(name="n"),), edge_types=(EdgeType(src_type="n", relation="r", dst_type="n"),) * 2)
 
 
-def test_tables_are_found_by_name_and_say_which_features_lie_beside_the_edges() -> None:
+def test_tables_are_found_by_name_and_list_weight_columns() -> None:
     schema = Schema.from_dict(FULL)
     assert schema.node_types[0].table("flat").invalid == "zero"
     assert schema.edge_types[0].weight_columns == ("n-times",)
@@ -131,7 +131,7 @@ def test_tables_are_found_by_name_and_say_which_features_lie_beside_the_edges() 
         schema.edge_types[1].table("often")
 
 
-def test_two_tables_of_a_type_have_two_names() -> None:
+def test_names_of_tables_of_a_type_are_distinct() -> None:
     table = WeightTable(name="t", expression="weight")
     with pytest.raises(InvalidRequest, match="table 't' is named twice"):
         NodeType(name="n", tables=(table, table))

@@ -13,53 +13,53 @@ from asterism_proto import spare
 from asterism_proto.arrays import Frame, decode, encode
 from asterism_proto.v1.graphd_pb2 import SampleNodesRequest
 
-LARGE = spare.LEAST // 4 + 1000  # float32
+LARGE = spare.MIN_BYTES // 4 + 1000  # float32
 
 
 @pytest.fixture(autouse=True)
-def nothing_kept() -> Iterator[None]:
-    spare._spare.clear()
+def empty_pool() -> Iterator[None]:
+    spare._free_buffers.clear()
     yield
-    spare._spare.clear()
+    spare._free_buffers.clear()
 
 
-def test_memory_is_used_again_by_the_next_array_of_about_its_size() -> None:
+def test_memory_is_reused_by_an_array_of_similar_size() -> None:
     first = spare.empty((LARGE // 8, 8), np.float32)
-    place = first.ctypes.data
+    address = first.ctypes.data
     assert first.shape == (LARGE // 8, 8)
     assert first.dtype == np.float32
     assert first.flags.writeable
     assert first.flags.c_contiguous
     del first
     second = spare.empty((LARGE // 2 + 100,), np.int64)
-    assert second.ctypes.data == place
-    assert spare.empty((LARGE,), np.float32).ctypes.data != place
+    assert second.ctypes.data == address
+    assert spare.empty((LARGE,), np.float32).ctypes.data != address
 
 
 @pytest.mark.parametrize(
     "view", [lambda a: a[5:9], lambda a: a.reshape(4, -1)[1], lambda a: a.view(np.uint8).data, lambda a: np.frombuffer(a.data, np.float32, 3, 8)]
 )
-def test_memory_is_not_used_while_a_view_of_it_is_there(view: object) -> None:
+def test_memory_is_not_reused_while_a_view_of_it_exists(view: object) -> None:
     array = spare.empty((LARGE // 4 * 4,), np.float32)
     array[:] = 7
-    kept = view(array)  # type: ignore[operator]
+    retained = view(array)  # type: ignore[operator]
     del array
     other = spare.empty((LARGE // 4 * 4,), np.float32)
     other[:] = 9
-    assert not np.may_share_memory(np.asarray(kept), other)
-    assert (np.asarray(kept).view(np.float32) == 7).all()
-    del kept
-    assert len(spare._spare) == 1
+    assert not np.may_share_memory(np.asarray(retained), other)
+    assert (np.asarray(retained).view(np.float32) == 7).all()
+    del retained
+    assert len(spare._free_buffers) == 1
 
 
-def test_arrays_of_a_frame_keep_what_they_lie_in() -> None:
+def test_arrays_of_a_frame_keep_its_buffer_alive() -> None:
     raw = encode(Frame(SampleNodesRequest(), {"x": np.arange(LARGE, dtype=np.float32)}), envelope=False)
     body = spare.empty((len(raw),), np.uint8)
     body[:] = np.frombuffer(raw, np.uint8)
-    found = decode(body.data, SampleNodesRequest, envelope=False).arrays["x"]
+    decoded = decode(body.data, SampleNodesRequest, envelope=False).arrays["x"]
     del body
     spare.empty((len(raw),), np.uint8)[:] = 0
-    assert (found == np.arange(LARGE)).all()
+    assert (decoded == np.arange(LARGE)).all()
 
 
 def test_small_arrays_are_numpys_own() -> None:
@@ -69,26 +69,26 @@ def test_small_arrays_are_numpys_own() -> None:
     assert array.flags.owndata
     assert spare.empty((0, 4), np.int16).shape == (0, 4)
     del array
-    assert not spare._spare
+    assert not spare._free_buffers
 
 
-def test_no_more_is_kept_than_there_is_room_for() -> None:
+def test_size_of_the_pool_is_bounded() -> None:
     for count in (2, 5):
         many = [spare.empty((LARGE,), np.float32) for _ in range(count)]
         del many
-        assert 0 < sum(raw.nbytes for raw in spare._spare) <= spare.MOST
-    assert spare.empty((spare.MOST + 1,), np.uint8).flags.owndata
+        assert 0 < sum(raw.nbytes for raw in spare._free_buffers) <= spare.MAX_BYTES
+    assert spare.empty((spare.MAX_BYTES + 1,), np.uint8).flags.owndata
 
 
 def test_arrays_of_several_threads_never_share_memory() -> None:
     wrong: list[int] = []
 
     def work(number: int) -> None:
-        for turn in range(30):
-            own = spare.empty((LARGE,), np.float32)
-            own[::4096] = number * 1000 + turn
+        for repeat in range(30):
+            array = spare.empty((LARGE,), np.float32)
+            array[::4096] = number * 1000 + repeat
             time.sleep(0.001)
-            if not (own[::4096] == number * 1000 + turn).all():
+            if not (array[::4096] == number * 1000 + repeat).all():
                 wrong.append(number)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]

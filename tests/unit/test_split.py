@@ -8,7 +8,7 @@ import pytest
 from graphkit import index, rng, split
 
 
-def test_mod_placement_is_the_remainder_also_where_parts_are_no_power_of_two() -> None:
+def test_mod_placement_is_the_remainder_for_any_part_count() -> None:
     ids = np.r_[np.arange(50), 2**62, 2**63 - 1].astype(np.int64)
     for parts in (1, 2, 7, 8, 4096):
         np.testing.assert_array_equal(split.part_of(ids, parts, "mod"), ids % parts)
@@ -32,32 +32,32 @@ def test_mix64_placement_is_splitmix64s_finaliser_modulo_parts() -> None:
 @pytest.mark.parametrize("groups", [1, 3, 100, 256, 257])
 def test_grouping_is_a_stable_sort(groups: int, count: int) -> None:
     keys = np.random.default_rng(groups).integers(0, groups, count).astype(np.int32)
-    order, offsets = split.group(keys, groups)
+    order, offsets = split.group_by_key(keys, groups)
     np.testing.assert_array_equal(order, np.argsort(keys, kind="stable"))
     np.testing.assert_array_equal(np.diff(offsets), np.bincount(keys, minlength=groups))
 
 
 def test_grouping_nothing_gives_empty_groups() -> None:
-    order, offsets = split.group(np.zeros(0, np.int32), 3)
+    order, offsets = split.group_by_key(np.zeros(0, np.int32), 3)
     assert order.size == 0
     assert offsets.tolist() == [0, 0, 0, 0]
 
 
-def test_entries_are_by_type_then_part_and_what_is_missing_is_never_chosen() -> None:
-    shares = split.shares([2, 0, 2], {(0, 1): 3.0, (2, 0): 1.0, (1, 0): 9.0}, 2)
+def test_shares_are_sorted_and_missing_ones_are_never_chosen() -> None:
+    shares = split.build_shares([2, 0, 2], {(0, 1): 3.0, (2, 0): 1.0, (1, 0): 9.0}, 2)
     assert shares.types.tolist() == [0, 0, 2, 2]
     assert shares.parts.tolist() == [0, 1, 0, 1]
     assert shares.measure.tolist() == [0.0, 3.0, 1.0, 0.0]
     assert shares.total == 4.0
-    chosen = split.choose(rng.key_of(1, rng.PART, 1), 0, 10_000, shares)
+    chosen = split.choose_entries(rng.key_of(1, rng.PART, 1), 0, 10_000, shares)
     assert set(chosen.tolist()) == {1, 2}
 
 
-def test_a_choice_depends_on_its_number_and_not_on_the_range_asked_for() -> None:
-    shares = split.shares([0], {(0, part): float(part + 1) for part in range(5)}, 5)
+def test_choice_depends_on_its_number_not_on_the_range() -> None:
+    shares = split.build_shares([0], {(0, part): float(part + 1) for part in range(5)}, 5)
     key = rng.key_of(7, rng.PART, 1)
-    whole = split.choose(key, 0, 1000, shares)
-    np.testing.assert_array_equal(split.choose(key, 313, 99, shares), whole[313:412])
+    all_choices = split.choose_entries(key, 0, 1000, shares)
+    np.testing.assert_array_equal(split.choose_entries(key, 313, 99, shares), all_choices[313:412])
 
 
 @pytest.mark.parametrize("n", [0, 1, 4, 5, 1000])
@@ -71,7 +71,7 @@ def test_every_id_is_found_at_its_row_and_no_other_id_is(n: int) -> None:
     assert (index.find(absent, index_ids, index_rows) == -1).all()
 
 
-def test_an_id_stands_at_or_after_the_slot_that_its_hash_names() -> None:
+def test_id_is_stored_at_or_after_its_hash_slot() -> None:
     ids = np.arange(100, dtype=np.int64) * 8
     index_ids, index_rows = index.build_index(ids)
     for slot in np.flatnonzero(index_ids >= 0):
@@ -81,6 +81,6 @@ def test_an_id_stands_at_or_after_the_slot_that_its_hash_names() -> None:
         assert ids[index_rows[slot]] == index_ids[slot]
 
 
-def test_in_no_index_nothing_is_found() -> None:
-    none = index.find(np.array([0, 7, -1]), np.zeros(0, np.int64), np.zeros(0, np.uint32))
-    assert none.tolist() == [-1, -1, -1]
+def test_empty_index_finds_nothing() -> None:
+    rows = index.find(np.array([0, 7, -1]), np.zeros(0, np.int64), np.zeros(0, np.uint32))
+    assert rows.tolist() == [-1, -1, -1]

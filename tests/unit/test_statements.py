@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from asterism_proto.condition import parse
-from asterism_proto.errors import InvalidRequest, Place, from_status
-from graphd.statements.binding import Bindings, condition_of
-from graphd.statements.pieces import ALLOWED
-from graphd.statements.reading import read
-from graphd.statements.records import Column, CreateSpace, Describe, Draw, DropSpace, EndJob, Limit, Named, Order, Parameter, Show, SubmitJob, Use
+from asterism_proto.errors import InvalidRequest, SourceLocation, from_status
+from graphd.statements.binding import ParameterBindings, build_filter_text
+from graphd.statements.pieces import ALLOWED_OPTIONS
+from graphd.statements.reading import parse as parse_statements
+from graphd.statements.records import ColumnRef, CreateSpaceStatement, DescribeStatement, DrawStatement, DropSpaceStatement, ControlJobStatement, Limit, Identifier, OrderBy, Parameter, ShowStatement, SubmitJobStatement, UseStatement
 
-SAID = [
+STATEMENTS = [
     "USE shop",
     "SHOW SPACES",
     "SHOW HOSTS GRAPH",
@@ -51,61 +51,61 @@ SAID = [
 ]
 
 
-@pytest.mark.parametrize("text", SAID)
-def test_a_statement_is_written_as_what_it_was_read(text: str) -> None:
-    (once,) = read(text)
-    (again,) = read(str(once))
-    assert again == once
-    assert str(again) == str(once)
-    assert read(text.replace(" ", "\n") if "'" not in text and "`" not in text else text)[0] == once
+@pytest.mark.parametrize("text", STATEMENTS)
+def test_statement_round_trips_through_text(text: str) -> None:
+    (parsed,) = parse(text)
+    (reparsed,) = parse(str(parsed))
+    assert reparsed == parsed
+    assert str(reparsed) == str(parsed)
+    assert parse(text.replace(" ", "\n") if "'" not in text and "`" not in text else text)[0] == parsed
 
 
 def test_each_statement_becomes_the_record_of_its_kind() -> None:
-    kinds = [type(read(text)[0].body) for text in SAID]
-    assert kinds[:12] == [Use, Show, Show, Show, Show, Describe, CreateSpace, DropSpace, SubmitJob, EndJob, EndJob, EndJob]
-    draws = [read(text)[0].body for text in SAID[12:]]
-    assert {draw.kind for draw in draws if isinstance(draw, Draw)} == set(ALLOWED)
+    kinds = [type(parse(text)[0].body) for text in STATEMENTS]
+    assert kinds[:12] == [UseStatement, ShowStatement, ShowStatement, ShowStatement, ShowStatement, DescribeStatement, CreateSpaceStatement, DropSpaceStatement, SubmitJobStatement, ControlJobStatement, ControlJobStatement, ControlJobStatement]
+    draws = [parse(text)[0].body for text in STATEMENTS[12:]]
+    assert {draw.kind for draw in draws if isinstance(draw, DrawStatement)} == set(ALLOWED_OPTIONS)
 
 
-def test_words_are_in_either_case_and_names_may_be_words_where_none_can_come() -> None:
-    assert read("sample 5 vertices on limit, `seed` where `where` == 1 yield layer as step seed 3")[0].body == Draw(
+def test_keywords_ignore_case_and_may_serve_as_names() -> None:
+    assert parse("sample 5 vertices on limit, `seed` where `where` == 1 yield layer as step seed 3")[0].body == DrawStatement(
         kind="vertices",
         count=5,
-        types=read("SAMPLE 1 VERTICES ON limit, seed")[0].body.types,  # type: ignore[union-attr]
-        options=read("SAMPLE 1 VERTICES WHERE `where` == 1 SEED 3 YIELD layer AS step")[0].body.options,  # type: ignore[union-attr]
+        types=parse("SAMPLE 1 VERTICES ON limit, seed")[0].body.types,  # type: ignore[union-attr]
+        options=parse("SAMPLE 1 VERTICES WHERE `where` == 1 SEED 3 YIELD layer AS step")[0].body.options,  # type: ignore[union-attr]
     )
 
 
-def test_comments_and_line_breaks_are_nothing_and_statements_are_told_apart_by_semicolons() -> None:
-    found = read("# first\nUSE shop; // then\n/* several\nlines; */ SHOW\nSPACES;;")
-    assert [str(one) for one in found] == ["USE `shop`", "SHOW SPACES"]
-    assert read("  # nothing but this") == ()
+def test_comments_are_skipped_and_semicolons_separate() -> None:
+    statements = parse("# first\nUSE shop; // then\n/* several\nlines; */ SHOW\nSPACES;;")
+    assert [str(statement) for statement in statements] == ["USE `shop`", "SHOW SPACES"]
+    assert parse("  # nothing but this") == ()
 
 
 @pytest.mark.parametrize(
     ("nebula", "ours"),
     [
-        ("id($$)", Column(name=Named(text="id"), of="far")),
-        ("src(edge)", Column(name=Named(text="src"))),
-        ("rank(edge)", Column(name=Named(text="edge_id"))),
-        ("properties($^).age", Column(name=Named(text="age"), of="near", quoted=True)),
-        ("properties(vertex).age", Column(name=Named(text="age"), quoted=True)),
-        ("$$.item.price", Column(name=Named(text="price"), of="far")),
-        ("buys._dst", Column(name=Named(text="dst"))),
-        ("buys.rating", Column(name=Named(text="rating"))),
-        ("src.age", Column(name=Named(text="age"), of="src")),
+        ("id($$)", ColumnRef(name=Identifier(text="id"), end="far")),
+        ("src(edge)", ColumnRef(name=Identifier(text="src"))),
+        ("rank(edge)", ColumnRef(name=Identifier(text="edge_id"))),
+        ("properties($^).age", ColumnRef(name=Identifier(text="age"), end="near", quoted=True)),
+        ("properties(vertex).age", ColumnRef(name=Identifier(text="age"), quoted=True)),
+        ("$$.item.price", ColumnRef(name=Identifier(text="price"), end="far")),
+        ("buys._dst", ColumnRef(name=Identifier(text="dst"))),
+        ("buys.rating", ColumnRef(name=Identifier(text="rating"))),
+        ("src.age", ColumnRef(name=Identifier(text="age"), end="src")),
     ],
 )
-def test_columns_are_read_as_nebula_writes_them(nebula: str, ours: Column) -> None:
-    body = read(f"GO FROM 1 OVER buys YIELD {nebula} AS x")[0].body
-    assert isinstance(body, Draw)
+def test_columns_are_read_as_nebula_writes_them(nebula: str, ours: ColumnRef) -> None:
+    body = parse(f"GO FROM 1 OVER buys YIELD {nebula} AS x")[0].body
+    assert isinstance(body, DrawStatement)
     assert body.options.items[0].column == ours
 
 
-def test_a_pipe_puts_rows_in_order_and_keeps_some() -> None:
-    body = read("GO FROM 1 OVER a YIELD dst | ORDER BY $-.dst DESC | LIMIT 5")[0].body
-    assert isinstance(body, Draw)
-    assert body.options.shape == (Order(keys=((Named(text="dst"), True),)), Limit(count=5))
+def test_pipe_orders_and_limits_rows() -> None:
+    body = parse("GO FROM 1 OVER a YIELD dst | ORDER BY $-.dst DESC | LIMIT 5")[0].body
+    assert isinstance(body, DrawStatement)
+    assert body.options.shape == (OrderBy(keys=((Identifier(text="dst"), True),)), Limit(count=5))
 
 
 @pytest.mark.parametrize(
@@ -120,26 +120,26 @@ def test_a_pipe_puts_rows_in_order_and_keeps_some() -> None:
         ("rank(edge) == 4", "id == 4"),
     ],
 )
-def test_a_condition_is_written_in_the_language_of_conditions(where: str, as_sent: str) -> None:
+def test_where_clause_is_translated_to_filter_text(where: str, as_sent: str) -> None:
     if "||" in where:
         with pytest.raises(InvalidRequest, match="found '\\|\\|'"):
-            read(f"GO FROM 1 OVER a WHERE {where}")
+            parse(f"GO FROM 1 OVER a WHERE {where}")
         return
     text = f"GO FROM 1 OVER a WHERE {where}"
-    body = read(text)[0].body
-    assert isinstance(body, Draw)
-    condition = condition_of(body.options.where, Bindings(text=text, values={"least": 3, "brands": ("a", "b")}), reverse=False)
-    assert condition.text == as_sent
-    parse(condition.text)
-    for here, there in condition.starts:
-        assert condition.at(here) == there
-        assert text[there] not in " \n"
+    body = parse(text)[0].body
+    assert isinstance(body, DrawStatement)
+    filter_text = build_filter_text(body.options.where, ParameterBindings(text=text, values={"least": 3, "brands": ("a", "b")}), reverse=False)
+    assert filter_text.text == as_sent
+    parse(filter_text.text)
+    for filter_offset, statement_offset in filter_text.word_positions:
+        assert filter_text.statement_position(filter_offset) == statement_offset
+        assert text[statement_offset] not in " \n"
 
 
-def test_against_the_edges_the_far_end_is_the_source() -> None:
-    body = read("GO FROM 1 OVER a REVERSELY WHERE $$.price > 3 AND $^.age < 4")[0].body
-    assert isinstance(body, Draw)
-    assert condition_of(body.options.where, Bindings(text="", values={}), reverse=True).text == "src.price > 3 and dst.age < 4"
+def test_remote_end_of_reversed_edges_is_the_source() -> None:
+    body = parse("GO FROM 1 OVER a REVERSELY WHERE $$.price > 3 AND $^.age < 4")[0].body
+    assert isinstance(body, DrawStatement)
+    assert build_filter_text(body.options.where, ParameterBindings(text="", values={}), reverse=True).text == "src.price > 3 and dst.age < 4"
 
 
 @pytest.mark.parametrize(
@@ -162,74 +162,74 @@ def test_against_the_edges_the_far_end_is_the_source() -> None:
         ("USE sh%op", 1, 7, "found '%'", False),
     ],
 )
-def test_what_is_wrong_is_shown_with_its_line_and_a_caret(text: str, line: int, column: int, said: str, incomplete: bool) -> None:
-    with pytest.raises(InvalidRequest) as refused:
-        read(text)
-    place = refused.value.place
-    assert place is not None
-    assert (place.line, place.column, place.incomplete) == (line, column, incomplete)
-    assert place.expected
-    first, shown, caret = refused.value.message.splitlines()
+def test_error_shows_its_line_and_a_caret(text: str, line: int, column: int, said: str, incomplete: bool) -> None:
+    with pytest.raises(InvalidRequest) as error:
+        parse(text)
+    location = error.value.place
+    assert location is not None
+    assert (location.line, location.column, location.incomplete) == (line, column, incomplete)
+    assert location.expected
+    first, shown, caret = error.value.message.splitlines()
     assert first.startswith(f"line {line}, column {column}: ")
     assert said in first
     assert shown == f"  {text.splitlines()[line - 1]}"
     assert caret.index("^") == column + 1
 
 
-def test_a_long_line_is_shown_around_its_fault() -> None:
-    with pytest.raises(InvalidRequest) as refused:
-        read("SAMPLE 5 VERTICES WHERE " + " AND ".join(["price > 3"] * 500) + " AND > 3")
-    shown, caret = refused.value.message.splitlines()[1:]
+def test_long_line_is_shown_around_its_error() -> None:
+    with pytest.raises(InvalidRequest) as error:
+        parse("SAMPLE 5 VERTICES WHERE " + " AND ".join(["price > 3"] * 500) + " AND > 3")
+    shown, caret = error.value.message.splitlines()[1:]
     assert len(shown) <= 202
     assert shown[caret.index("^") :] == "> 3"
 
 
-def test_the_page_has_every_word_of_the_grammar_and_no_other(root: Path) -> None:
+def test_documented_keywords_are_those_of_the_grammar(root: Path) -> None:
     grammar = (root / "services/graphd/statements/ngql.lark").read_text()
-    words = set(re.findall(r'^[A-Z]+: "([A-Z]+)"i$', grammar, re.MULTILINE)) | {"AND", "OR", "NOT"}
+    keywords = set(re.findall(r'^[A-Z]+: "([A-Z]+)"i$', grammar, re.MULTILINE)) | {"AND", "OR", "NOT"}
     page = (root / "docs/statements.md").read_text()
-    shown = set(re.findall(r'"([A-Z]+)"', page[page.index("## The whole grammar") :]))
-    assert shown == words
+    documented = set(re.findall(r'"([A-Z]+)"', page[page.index("## The whole grammar") :]))
+    assert documented == keywords
 
 
-def test_a_text_is_bounded() -> None:
+def test_length_of_a_text_is_bounded() -> None:
     with pytest.raises(InvalidRequest, match="expected 65536 at most"):
-        read("SHOW SPACES" + " " * 70_000)
+        parse("SHOW SPACES" + " " * 70_000)
 
 
-def test_what_is_remembered_of_texts_has_a_bound() -> None:
+def test_cache_of_parsed_texts_is_bounded() -> None:
     short, long = "SAMPLE 5 VERTICES", "SAMPLE 5 VERTICES ON " + ", ".join(["item"] * 2000)
-    assert read(short) is read(short)
-    assert read(long) is not read(long)
-    assert read(long) == read(long)
+    assert parse(short) is parse(short)
+    assert parse(long) is not parse(long)
+    assert parse(long) == parse(long)
 
 
-def test_brackets_around_brackets_and_many_columns_are_refused_soon() -> None:
+def test_deep_nesting_and_many_columns_are_refused() -> None:
     deep = "(" * 30_000
     with pytest.raises(InvalidRequest, match="a condition of more than 1000 words"):
-        read(f"SAMPLE 1 VERTICES WHERE {deep}a == 1{')' * 30_000}")
+        parse(f"SAMPLE 1 VERTICES WHERE {deep}a == 1{')' * 30_000}")
     with pytest.raises(InvalidRequest, match="found 257 columns, expected 256 at most"):
-        read(f"SAMPLE 1 VERTICES YIELD {', '.join(['a'] * 257)}")
-    with pytest.raises(InvalidRequest) as refused:
-        read(f"USE '{'x' * 60_000}'")
-    assert len(refused.value.message) < 1000
+        parse(f"SAMPLE 1 VERTICES YIELD {', '.join(['a'] * 257)}")
+    with pytest.raises(InvalidRequest) as error:
+        parse(f"USE '{'x' * 60_000}'")
+    assert len(error.value.message) < 1000
 
 
-def test_the_place_of_an_error_crosses_the_wire() -> None:
-    place = Place(line=3, column=4, expected=("a name", "„"), incomplete=True)
-    assert place.to_json().isascii()
-    assert from_status("INVALID_ARGUMENT", "m", "InvalidRequest", place.to_json()).place == place
+def test_location_of_an_error_survives_the_wire() -> None:
+    location = SourceLocation(line=3, column=4, expected=("a name", "„"), incomplete=True)
+    assert location.to_json().isascii()
+    assert from_status("INVALID_ARGUMENT", "m", "InvalidRequest", location.to_json()).place == location
     for damaged in ("", "{", "[]", '{"line": 1}', '{"line": "x", "column": 1, "expected": [], "incomplete": false}'):
         assert from_status("INVALID_ARGUMENT", "m", "InvalidRequest", damaged).place is None
 
 
-def test_a_parameter_that_was_not_given_is_named_with_its_place() -> None:
+def test_missing_parameter_is_named_with_its_location() -> None:
     text = "SAMPLE $n VERTICES"
-    body = read(text)[0].body
-    assert isinstance(body, Draw)
+    body = parse(text)[0].body
+    assert isinstance(body, DrawStatement)
     assert body.count == Parameter(name="n")
     with pytest.raises(InvalidRequest, match=r"(?s)column 8: found \$n, which was not given, expected one of the parameters \(\$m\)"):
-        Bindings(text=text, values={"m": 3}).whole(body.count, "a number of rows")
-    for value, said in ((1.5, "= 1.5, expected a whole number"), (True, "= True, expected a whole number"), (("a",), "= a list, expected one value")):
-        with pytest.raises(InvalidRequest, match=said):
-            Bindings(text=text, values={"n": value}).whole(body.count, "a number of rows")
+        ParameterBindings(text=text, values={"m": 3}).integer(body.count, "a number of rows")
+    for value, message in ((1.5, "= 1.5, expected a whole number"), (True, "= True, expected a whole number"), (("a",), "= a list, expected one value")):
+        with pytest.raises(InvalidRequest, match=message):
+            ParameterBindings(text=text, values={"n": value}).integer(body.count, "a number of rows")

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graphkit.alias import build, neumaier
-from storaged.build.sweep import Place, Sweep
+from graphkit.alias import build, neumaier_sum
+from storaged.build.sweep import SweepPosition, AliasSweep
 from storaged.store.tables import Columns
 
 BLOCK = 7
 
 
 @dataclass
-class Kept:
+class RowCollector:
     """Takes what is swept."""
 
     rows: list[tuple[Any, ...]] = field(default_factory=list)
@@ -31,17 +31,17 @@ class Kept:
         return len(self.rows)
 
 
-def streams(weights: NDArray[np.float64], place: Place) -> tuple[Iterator[Columns], Iterator[Columns]]:
-    """Light and heavy columns in blocks, from those on that ``place`` is not done with. The id of column i is 10 i."""
-    p = weights * weights.size / neumaier(weights)
+def streams(weights: NDArray[np.float64], position: SweepPosition) -> tuple[Iterator[Columns], Iterator[Columns]]:
+    """Light and heavy columns in blocks, from those on that ``position`` is not done with. The id of column i is 10 i."""
+    p = weights * weights.size / neumaier_sum(weights)
     light, heavy = np.flatnonzero(p < 1), np.flatnonzero(p >= 1)
 
-    def blocks(rows: NDArray[np.int64], done: int) -> Iterator[Columns]:
-        for low in range(done * BLOCK, rows.size, BLOCK):
-            here = rows[low : low + BLOCK]
-            yield here.astype(np.uint32), here * 10, p[here]
+    def blocks(rows: NDArray[np.int64], done_blocks: int) -> Iterator[Columns]:
+        for low in range(done_blocks * BLOCK, rows.size, BLOCK):
+            block = rows[low : low + BLOCK]
+            yield block.astype(np.uint32), block * 10, p[block]
 
-    return blocks(light, place.light_blocks), blocks(heavy, place.heavy_blocks)
+    return blocks(light, position.light_blocks), blocks(heavy, position.heavy_blocks)
 
 
 SHAPES = {
@@ -54,26 +54,26 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_sweep_left_at_any_checkpoint_and_gone_on_with_gives_the_same_columns(shape: str) -> None:
+def test_sweep_resumed_at_any_checkpoint_gives_same_columns(shape: str) -> None:
     weights = np.ascontiguousarray(SHAPES[shape](np.random.default_rng(3)))
-    whole_light, whole_heavy = Kept(), Kept()
-    left: list[tuple[str, int, int]] = []
-    swept = Sweep(*streams(weights, Place()), whole_light, whole_heavy)
-    short = swept.run(lambda place: left.append((json.dumps(asdict(place)), len(whole_light.rows), len(whole_heavy.rows))), 1)
-    assert len(left) >= 200 // BLOCK - 3
-    for written, lights, heavies in left:
-        place = Place(**json.loads(written))
-        light, heavy = Kept(whole_light.rows[:lights]), Kept(whole_heavy.rows[:heavies])
-        assert Sweep(*streams(weights, place), light, heavy, place).run() == short
-        assert (light.rows, heavy.rows) == (whole_light.rows, whole_heavy.rows)
+    all_light, all_heavy = RowCollector(), RowCollector()
+    checkpoints: list[tuple[str, int, int]] = []
+    sweep = AliasSweep(*streams(weights, SweepPosition()), all_light, all_heavy)
+    short = sweep.run(lambda place: checkpoints.append((json.dumps(asdict(place)), len(all_light.rows), len(all_heavy.rows))), 1)
+    assert len(checkpoints) >= 200 // BLOCK - 3
+    for record, lights, heavies in checkpoints:
+        place = SweepPosition(**json.loads(record))
+        light, heavy = RowCollector(all_light.rows[:lights]), RowCollector(all_heavy.rows[:heavies])
+        assert AliasSweep(*streams(weights, place), light, heavy, place).run() == short
+        assert (light.rows, heavy.rows) == (all_light.rows, all_heavy.rows)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_sweep_over_blocks_has_the_bits_of_the_table_over_an_array(shape: str) -> None:
+def test_sweep_over_blocks_equals_alias_table_of_an_array(shape: str) -> None:
     weights = np.ascontiguousarray(SHAPES[shape](np.random.default_rng(3)))
-    light, heavy = Kept(), Kept()
-    Sweep(*streams(weights, Place()), light, heavy).run()
+    light, heavy = RowCollector(), RowCollector()
+    AliasSweep(*streams(weights, SweepPosition()), light, heavy).run()
     prob, alias = build(weights)
-    found = sorted(light.rows + heavy.rows)
-    assert [(row, p, to) for row, p, to, _ in found] == list(zip(range(200), prob.tolist(), alias.tolist(), strict=True))
-    assert all(to_id == 10 * to for _, _, to, to_id in found)
+    swept_rows = sorted(light.rows + heavy.rows)
+    assert [(row, p, to) for row, p, to, _ in swept_rows] == list(zip(range(200), prob.tolist(), alias.tolist(), strict=True))
+    assert all(to_id == 10 * to for _, _, to, to_id in swept_rows)

@@ -22,11 +22,11 @@ from asterism_proto.errors import InvalidRequest
         (np.array(["a", None, "\ud800"], object), "v[2]='\\ud800'"),
     ],
 )
-def test_a_lone_surrogate_is_named_with_its_place(value: object, place: str) -> None:
-    with pytest.raises(InvalidRequest) as refused:
+def test_lone_surrogate_is_refused_with_its_location(value: object, place: str) -> None:
+    with pytest.raises(InvalidRequest) as error:
         texts.check("v", value)
-    assert refused.value.message.startswith(f"{place}: expected Unicode text")
-    refused.value.message.encode()
+    assert error.value.message.startswith(f"{place}: expected Unicode text")
+    error.value.message.encode()
 
 
 def test_other_values_pass() -> None:
@@ -37,13 +37,13 @@ def test_other_values_pass() -> None:
 
 
 def test_the_position_is_given_in_a_long_text() -> None:
-    error = texts.refusal("where", "x" * 500 + "\ud800" + "y" * 500)
+    error = texts.surrogate_error("where", "x" * 500 + "\ud800" + "y" * 500)
     assert error is not None
     assert "position 500, '\\ud800'" in error.message
     assert len(error.message) < 300
 
 
-@texts.checked
+@texts.refuse_surrogates
 class Sender:
     def send(self, name: str, options: dict[str, str] | None = None) -> bytes:
         """Return what is sent."""

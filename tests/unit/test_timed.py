@@ -25,7 +25,7 @@ ENDS = RNG.permutation(HUB)
 
 
 @pytest.fixture(scope="module")
-def hub() -> draw.Version:
+def hub() -> draw.LocalVersion:
     """Node 0 and its neighbors, a group of which have edges that weigh more."""
     edge_type = EdgeType(src_type="n", relation="e", dst_type="n", weighted=True, features=(Feature(name="t", dtype="int64"),), time="t")
     schema = Schema(node_types=(NodeType(name="n"),), edge_types=(edge_type,), parts=1)
@@ -33,9 +33,9 @@ def hub() -> draw.Version:
     return version_of(schema, {"n": Nodes(ids=np.arange(HUB))}, {"n:e:n": edges})
 
 
-def drawn(hub: draw.Version, count: int, *, nodes: int = 1, time: int = 499, last: bool = False, **how: Any) -> draw.NeighborDraws:
-    asked = {"replace": False, "uniform": False} | how
-    return draw.timed_neighbors(
+def sample_hub(hub: draw.LocalVersion, count: int, *, nodes: int = 1, time: int = 499, last: bool = False, **options: Any) -> draw.NeighborDraws:
+    flags = {"replace": False, "uniform": False} | options
+    return draw.sample_temporal_neighbors(
         hub,
         edge_types=[0],
         node_type=0,
@@ -47,49 +47,49 @@ def drawn(hub: draw.Version, count: int, *, nodes: int = 1, time: int = 499, las
         hop=0,
         want_weights=False,
         want_edge_ids=True,
-        until=draw.Until(times=np.full(nodes, time), strict=False, last=last, want_times=True),
-        **asked,
+        temporal_filter=draw.TemporalFilter(times=np.full(nodes, time), strict=False, last=last, want_times=True),
+        **flags,
     )
 
 
 @pytest.mark.parametrize("uniform", [False, True])
 @pytest.mark.parametrize("with_replacement", [False, True])
-def test_a_hubs_edges_are_drawn_by_their_shares_of_what_is_seen(hub: draw.Version, uniform: bool, with_replacement: bool) -> None:
+def test_hub_edges_are_sampled_by_eligible_weight(hub: draw.LocalVersion, uniform: bool, with_replacement: bool) -> None:
     """The first two draws of each position: without replacement of so many, none of which weighs much, they are nearly as with."""
-    found = drawn(hub, 2, nodes=20_000, uniform=uniform, replace=with_replacement)
-    assert found.eids is not None
+    samples = sample_hub(hub, 2, nodes=20_000, uniform=uniform, replace=with_replacement)
+    assert samples.eids is not None
     share = (np.ones(HUB) if uniform else WEIGHTS.astype(np.float64)) * (TIMES <= 499)
-    observed = np.bincount(found.eids[:, 0] * GROUPS // HUB, minlength=GROUPS)
+    observed = np.bincount(samples.eids[:, 0] * GROUPS // HUB, minlength=GROUPS)
     expected = share.reshape(GROUPS, -1).sum(axis=1) / share.sum() * 20_000
     assert chisquare(observed, expected).pvalue > ALPHA
-    assert (share[found.eids] > 0).all()
-    assert with_replacement or (found.eids[:, 0] != found.eids[:, 1]).all()
+    assert (share[samples.eids] > 0).all()
+    assert with_replacement or (samples.eids[:, 0] != samples.eids[:, 1]).all()
 
 
-def test_a_hubs_latest_edges_and_all_that_it_sees(hub: draw.Version) -> None:
-    seen = sorted(np.flatnonzero(TIMES <= 499).tolist(), key=lambda edge: (TIMES[edge], ENDS[edge]))
-    found = drawn(hub, 3000, last=True)
-    assert found.eids is not None
-    assert found.times is not None
-    assert found.eids[0].tolist() == seen[::-1][:3000]
-    assert found.times[0].tolist() == TIMES[seen[::-1][:3000]].tolist()
-    everything = drawn(hub, HUB, uniform=True).eids
+def test_latest_and_all_eligible_edges_of_a_hub(hub: draw.LocalVersion) -> None:
+    eligible = sorted(np.flatnonzero(TIMES <= 499).tolist(), key=lambda edge: (TIMES[edge], ENDS[edge]))
+    latest = sample_hub(hub, 3000, last=True)
+    assert latest.eids is not None
+    assert latest.times is not None
+    assert latest.eids[0].tolist() == eligible[::-1][:3000]
+    assert latest.times[0].tolist() == TIMES[eligible[::-1][:3000]].tolist()
+    everything = sample_hub(hub, HUB, uniform=True).eids
     assert everything is not None
-    assert everything[0, : len(seen)].tolist() == seen
-    assert (everything[0, len(seen) :] == -1).all()
-    heavy = drawn(hub, 5000)
+    assert everything[0, : len(eligible)].tolist() == eligible
+    assert (everything[0, len(eligible) :] == -1).all()
+    heavy = sample_hub(hub, 5000)
     assert heavy.eids is not None
     assert len(set(heavy.eids[0].tolist())) == 5000
     assert (WEIGHTS[heavy.eids[0]] > 0).all()
 
 
-def test_a_version_without_times_is_refused(hub: draw.Version) -> None:
+def test_a_version_without_times_is_refused(hub: draw.LocalVersion) -> None:
     image = hub.parts[0]
-    old = replace(image, edges=(replace(image.edges[0], out=replace(image.edges[0].out, order=EMPTY_U32)),))
+    without_times = replace(image, edges=(replace(image.edges[0], outgoing=replace(image.edges[0].outgoing, order=EMPTY_U32)),))
     with pytest.raises(Unavailable, match="no times of 'n:e:n'; build the version again"):
-        drawn(replace(hub, parts={0: old}), 1)
+        sample_hub(replace(hub, parts={0: without_times}), 1)
     with pytest.raises(InvalidRequest, match="the last neighbors are taken without replacement"):
-        drawn(hub, 1, last=True, replace=True)
+        sample_hub(hub, 1, last=True, replace=True)
     plain = replace(hub.schema, edge_types=(replace(hub.schema.edge_types[0], time=""),))
     with pytest.raises(InvalidRequest, match="edge type 'n:e:n' has no time"):
-        drawn(replace(hub, schema=plain), 1)
+        sample_hub(replace(hub, schema=plain), 1)

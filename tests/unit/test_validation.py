@@ -59,12 +59,12 @@ def nodes() -> dict[str, np.ndarray[Any, Any]]:
 
 
 def edges(kind: int) -> dict[str, np.ndarray[Any, Any]]:
-    near, far = PARTS * ALL + 1, ALL * 7
-    src, dst = (near, far) if kind in (pb.OUT_EDGES, pb.OUT_EDGE_DELETES) else (far, near)
-    found: dict[str, np.ndarray[Any, Any]] = {"src": src, "dst": dst, "eid": 100 + ALL}
+    local_ids, remote_ids = PARTS * ALL + 1, ALL * 7
+    src, dst = (local_ids, remote_ids) if kind in (pb.OUT_EDGES, pb.OUT_EDGE_DELETES) else (remote_ids, local_ids)
+    arrays: dict[str, np.ndarray[Any, Any]] = {"src": src, "dst": dst, "eid": 100 + ALL}
     if kind in (pb.OUT_EDGES, pb.IN_EDGES):
-        found |= {"weight": np.ones(ROWS, np.float32), "w:at": ALL}
-    return found
+        arrays |= {"weight": np.ones(ROWS, np.float32), "w:at": ALL}
+    return arrays
 
 
 VALID: dict[int, dict[str, np.ndarray[Any, Any]]] = {
@@ -77,83 +77,83 @@ VALID: dict[int, dict[str, np.ndarray[Any, Any]]] = {
 }
 
 
-def checked(kind: int, arrays: dict[str, np.ndarray[Any, Any]], *, schema: Schema = SCHEMA, type_id: int = 0, part: int = 1) -> int:
+def check_rows(kind: int, arrays: dict[str, np.ndarray[Any, Any]], *, schema: Schema = SCHEMA, type_id: int = 0, part: int = 1) -> int:
     rows = next((len(arrays[name]) for name in ("ids", "src", "eid") if name in arrays), 0)
     return validation.check_block(schema, kind, type_id, arrays, [(part, 0, rows)], part_of)
 
 
 @pytest.mark.parametrize("kind", VALID, ids=pb.BlockKind.Name)
 def test_a_valid_block_passes(kind: int) -> None:
-    assert checked(kind, VALID[kind]) == ROWS
-    assert checked(kind, {name: array[: 1 if name.endswith("indptr") else 0] for name, array in VALID[kind].items()}) == 0
+    assert check_rows(kind, VALID[kind]) == ROWS
+    assert check_rows(kind, {name: array[: 1 if name.endswith("indptr") else 0] for name, array in VALID[kind].items()}) == 0
 
 
 def test_every_kind_of_block_has_a_rule() -> None:
     assert set(VALID) == set(pb.BlockKind.values()) - {pb.BLOCK_KIND_UNSPECIFIED}
 
 
-def changed(name: str, at: int, value: Any) -> Any:
+def with_value(name: str, index: int, value: Any) -> Any:
     def change(arrays: dict[str, np.ndarray[Any, Any]]) -> None:
         arrays[name] = arrays[name].copy()
-        arrays[name][at] = value
+        arrays[name][index] = value
 
     return change
 
 
-def put(name: str, array: Any) -> Any:
+def with_array(name: str, array: Any) -> Any:
     return lambda arrays: arrays.__setitem__(name, array)
 
 
-def without(name: str) -> Any:
+def without_array(name: str) -> Any:
     return lambda arrays: arrays.pop(name)
 
 
 LARGEST = 2**63 - 1
 WRONG: list[tuple[int, Any, str]] = [
-    (pb.NODES, changed("ids", 2, -1), r"ids\[2\] = -1: expected 0 to"),
-    (pb.NODES, changed("ids", 2, -500), r"ids\[2\] = -500"),
-    (pb.NODES, changed("ids", 2, -4000), r"ids\[2\] = -4000"),
-    (pb.NODES, changed("ids", 5, LARGEST), r"ids\[5\] = 9223372036854775807"),
-    (pb.NODES, changed("ids", 3, 2), r"ids\[3\] = 2: expected a row of partition 1, found one of partition 2"),
-    (pb.NODES, changed("weight", 1, np.nan), r"weight\[1\] = nan"),
-    (pb.NODES, changed("weight", 1, -1), r"weight\[1\] = -1.0"),
-    (pb.NODES, changed("weight", 1, np.inf), r"weight\[1\] = inf"),
-    (pb.NODES, put("weight", np.ones(ROWS)), r"weight: .* found float64"),
-    (pb.NODES, put("weight", np.ones(ROWS - 1, np.float32)), "weight has 5 entries for 6 rows"),
-    (pb.NODES, put("ids", (PARTS * ALL + 1).astype(np.int32)), r"ids: .* found int32"),
-    (pb.NODES, without("ids"), "the array 'ids' is missing"),
-    (pb.NODES, put("f:v", np.zeros((ROWS, 2), np.int32)), "expected int16 in 'f:v', found int32"),
-    (pb.NODES, put("f:v", np.zeros((ROWS, 3), np.int16)), r"expected shape \[6, 2\] of 'f:v', found \[6, 3\]"),
-    (pb.NODES, put("f:v", np.zeros((ROWS - 1, 2), np.int16)), r"found \[5, 2\]"),
-    (pb.NODES, put("f:flag", np.full(ROWS, 2, np.uint8).view(np.bool_)), r"expected bytes 0 or 1 .* found 2"),
-    (pb.NODES, put("f:w", ALL), "section 'f:w'"),
-    (pb.NODES, put("src", ALL), "section 'src'"),
-    (pb.NODES, changed("f:l.indptr", 0, 1), r"indptr\[0\] = 1"),
-    (pb.NODES, changed("f:l.indptr", 3, 9), r"indptr\[4\] = 4 after 9"),
-    (pb.NODES, changed("f:l.indptr", ROWS, 7), r"indptr\[6\] = 7"),
-    (pb.NODES, changed("f:l.indptr", 1, -1), r"indptr\[1\] = -1 after 0"),
-    (pb.NODES, put("f:l.indptr", np.arange(ROWS, dtype=np.int64)), r"indptr of int64\[6\]"),
-    (pb.NODES, put("f:l.values", ALL.astype(np.float32)), "found float32"),
-    (pb.NODES, without("f:l.values"), "'f:l.values' is missing"),
-    (pb.NODES, changed("f:born", 4, np.nan), r"time 'born'\[4\] = nan"),
-    (pb.NODE_DELETES, changed("ids", 0, -1), r"ids\[0\] = -1"),
-    (pb.NODE_DELETES, put("weight", np.ones(ROWS, np.float32)), "weights"),
-    (pb.NODE_BIRTHS, changed("ids", 0, LARGEST), r"ids\[0\] = 9223372036854775807"),
-    (pb.NODE_TIMES, without("w:born"), "'w:born' is missing"),
-    (pb.NODE_TIMES, changed("w:born", 2, np.nan), r"time 'born'\[2\] = nan"),
-    (pb.OUT_EDGES, changed("dst", 4, -500), r"dst\[4\] = -500"),
-    (pb.OUT_EDGES, changed("eid", 4, -1), r"eid\[4\] = -1: expected 0"),
-    (pb.OUT_EDGES, changed("src", 4, 3), r"src\[4\] = 3: expected a row of partition 1, found one of partition 0"),
-    (pb.OUT_EDGES, changed("w:at", 2, -(2**63)), r"time 'at'\[2\]"),
-    (pb.OUT_EDGES, put("w:x", np.zeros(ROWS, np.float32)), "section 'w:x'"),
-    (pb.OUT_EDGES, put("f:x", np.zeros(ROWS, np.float32)), "section 'f:x'"),
-    (pb.IN_EDGES, changed("dst", 0, 0), r"dst\[0\] = 0: expected a row of partition 1, found one of partition 0"),
-    (pb.IN_EDGES, changed("src", 0, LARGEST), r"src\[0\] = 9223372036854775807"),
-    (pb.OUT_EDGE_DELETES, changed("eid", 1, -2), r"eid\[1\] = -2: expected -1"),
-    (pb.OUT_EDGE_DELETES, changed("src", 1, 2), "found one of partition 2"),
-    (pb.IN_EDGE_DELETES, changed("dst", 1, 2), "found one of partition 2"),
-    (pb.EDGE_FEATURES, changed("eid", 3, 2), r"eid\[3\] = 2: expected a row of partition 1, found one of partition 2"),
-    (pb.EDGE_FEATURES, changed("f:at", 3, -(2**63)), r"time 'at'\[3\]"),
+    (pb.NODES, with_value("ids", 2, -1), r"ids\[2\] = -1: expected 0 to"),
+    (pb.NODES, with_value("ids", 2, -500), r"ids\[2\] = -500"),
+    (pb.NODES, with_value("ids", 2, -4000), r"ids\[2\] = -4000"),
+    (pb.NODES, with_value("ids", 5, LARGEST), r"ids\[5\] = 9223372036854775807"),
+    (pb.NODES, with_value("ids", 3, 2), r"ids\[3\] = 2: expected a row of partition 1, found one of partition 2"),
+    (pb.NODES, with_value("weight", 1, np.nan), r"weight\[1\] = nan"),
+    (pb.NODES, with_value("weight", 1, -1), r"weight\[1\] = -1.0"),
+    (pb.NODES, with_value("weight", 1, np.inf), r"weight\[1\] = inf"),
+    (pb.NODES, with_array("weight", np.ones(ROWS)), r"weight: .* found float64"),
+    (pb.NODES, with_array("weight", np.ones(ROWS - 1, np.float32)), "weight has 5 entries for 6 rows"),
+    (pb.NODES, with_array("ids", (PARTS * ALL + 1).astype(np.int32)), r"ids: .* found int32"),
+    (pb.NODES, without_array("ids"), "the array 'ids' is missing"),
+    (pb.NODES, with_array("f:v", np.zeros((ROWS, 2), np.int32)), "expected int16 in 'f:v', found int32"),
+    (pb.NODES, with_array("f:v", np.zeros((ROWS, 3), np.int16)), r"expected shape \[6, 2\] of 'f:v', found \[6, 3\]"),
+    (pb.NODES, with_array("f:v", np.zeros((ROWS - 1, 2), np.int16)), r"found \[5, 2\]"),
+    (pb.NODES, with_array("f:flag", np.full(ROWS, 2, np.uint8).view(np.bool_)), r"expected bytes 0 or 1 .* found 2"),
+    (pb.NODES, with_array("f:w", ALL), "section 'f:w'"),
+    (pb.NODES, with_array("src", ALL), "section 'src'"),
+    (pb.NODES, with_value("f:l.indptr", 0, 1), r"indptr\[0\] = 1"),
+    (pb.NODES, with_value("f:l.indptr", 3, 9), r"indptr\[4\] = 4 after 9"),
+    (pb.NODES, with_value("f:l.indptr", ROWS, 7), r"indptr\[6\] = 7"),
+    (pb.NODES, with_value("f:l.indptr", 1, -1), r"indptr\[1\] = -1 after 0"),
+    (pb.NODES, with_array("f:l.indptr", np.arange(ROWS, dtype=np.int64)), r"indptr of int64\[6\]"),
+    (pb.NODES, with_array("f:l.values", ALL.astype(np.float32)), "found float32"),
+    (pb.NODES, without_array("f:l.values"), "'f:l.values' is missing"),
+    (pb.NODES, with_value("f:born", 4, np.nan), r"time 'born'\[4\] = nan"),
+    (pb.NODE_DELETES, with_value("ids", 0, -1), r"ids\[0\] = -1"),
+    (pb.NODE_DELETES, with_array("weight", np.ones(ROWS, np.float32)), "weights"),
+    (pb.NODE_BIRTHS, with_value("ids", 0, LARGEST), r"ids\[0\] = 9223372036854775807"),
+    (pb.NODE_TIMES, without_array("w:born"), "'w:born' is missing"),
+    (pb.NODE_TIMES, with_value("w:born", 2, np.nan), r"time 'born'\[2\] = nan"),
+    (pb.OUT_EDGES, with_value("dst", 4, -500), r"dst\[4\] = -500"),
+    (pb.OUT_EDGES, with_value("eid", 4, -1), r"eid\[4\] = -1: expected 0"),
+    (pb.OUT_EDGES, with_value("src", 4, 3), r"src\[4\] = 3: expected a row of partition 1, found one of partition 0"),
+    (pb.OUT_EDGES, with_value("w:at", 2, -(2**63)), r"time 'at'\[2\]"),
+    (pb.OUT_EDGES, with_array("w:x", np.zeros(ROWS, np.float32)), "section 'w:x'"),
+    (pb.OUT_EDGES, with_array("f:x", np.zeros(ROWS, np.float32)), "section 'f:x'"),
+    (pb.IN_EDGES, with_value("dst", 0, 0), r"dst\[0\] = 0: expected a row of partition 1, found one of partition 0"),
+    (pb.IN_EDGES, with_value("src", 0, LARGEST), r"src\[0\] = 9223372036854775807"),
+    (pb.OUT_EDGE_DELETES, with_value("eid", 1, -2), r"eid\[1\] = -2: expected -1"),
+    (pb.OUT_EDGE_DELETES, with_value("src", 1, 2), "found one of partition 2"),
+    (pb.IN_EDGE_DELETES, with_value("dst", 1, 2), "found one of partition 2"),
+    (pb.EDGE_FEATURES, with_value("eid", 3, 2), r"eid\[3\] = 2: expected a row of partition 1, found one of partition 2"),
+    (pb.EDGE_FEATURES, with_value("f:at", 3, -(2**63)), r"time 'at'\[3\]"),
 ]
 
 
@@ -162,23 +162,23 @@ def test_a_wrong_block_is_refused_with_the_value(kind: int, change: Any, message
     arrays = dict(VALID[kind])
     change(arrays)
     with pytest.raises(InvalidRequest, match=message):
-        checked(kind, arrays)
+        check_rows(kind, arrays)
 
 
 def test_weights_from_zero_to_the_largest_float_are_accepted() -> None:
     weights = np.float32([0.0, -0.0, 1e-45, 1.0, np.finfo(np.float32).max, 0.5])
-    assert checked(pb.NODES, {**VALID[pb.NODES], "weight": weights}) == ROWS
+    assert check_rows(pb.NODES, {**VALID[pb.NODES], "weight": weights}) == ROWS
 
 
 def test_kinds_and_types_that_do_not_exist_are_refused() -> None:
     wrong = [(0, 0, "kind=0"), (10, 0, "kind=10"), (pb.NODES, 2, "type_id=2: expected a node"), (pb.OUT_EDGES, 2, "type_id=2: expected an edge")]
     for kind, type_id, message in wrong:
         with pytest.raises(InvalidRequest, match=message):
-            checked(kind, VALID[pb.NODES], type_id=type_id)
+            check_rows(kind, VALID[pb.NODES], type_id=type_id)
     with pytest.raises(InvalidRequest, match="expected a node type with a time"):
-        checked(pb.NODE_TIMES, {"ids": ALL}, type_id=1)
+        check_rows(pb.NODE_TIMES, {"ids": ALL}, type_id=1)
     with pytest.raises(InvalidRequest, match="expected no weights"):
-        checked(pb.NODES, {"ids": PARTS * ALL + 1, "weight": np.ones(ROWS, np.float32)}, type_id=1)
+        check_rows(pb.NODES, {"ids": PARTS * ALL + 1, "weight": np.ones(ROWS, np.float32)}, type_id=1)
 
 
 def test_nodes_of_a_space_of_strings_have_valid_names() -> None:
@@ -186,17 +186,17 @@ def test_nodes_of_a_space_of_strings_have_valid_names() -> None:
         indptr = np.cumsum([0, *map(len, values)]).astype(np.int64)
         return {"ids": PARTS * np.arange(len(values)) + 1, "f:id.indptr": indptr, "f:id.values": np.frombuffer(b"".join(values), np.uint8)}
 
-    assert checked(pb.NODES, named(b"a", "ü".encode()), schema=NAMED) == 2
+    assert check_rows(pb.NODES, named(b"a", "ü".encode()), schema=NAMED) == 2
     for wrong in (b"", b"\xff", b"a\0b", b"a" * 257):
         with pytest.raises(InvalidRequest, match=r"ids\[1\]"):
-            checked(pb.NODES, named(b"a", wrong), schema=NAMED)
+            check_rows(pb.NODES, named(b"a", wrong), schema=NAMED)
     with pytest.raises(InvalidRequest, match=r"'f:id\.indptr' is missing"):
-        checked(pb.NODES, {"ids": PARTS * ALL + 1}, schema=NAMED)
+        check_rows(pb.NODES, {"ids": PARTS * ALL + 1}, schema=NAMED)
 
 
 def request(arrays: dict[str, Any], parts: list[int], **head: Any) -> Frame:
-    said = {"space_id": 1, "load_id": 1, "kind": pb.NODE_DELETES, "parts": parts, **head}
-    frame = Frame(pb.WriteBlocksRequest(**said), arrays)
+    fields = {"space_id": 1, "load_id": 1, "kind": pb.NODE_DELETES, "parts": parts, **head}
+    frame = Frame(pb.WriteBlocksRequest(**fields), arrays)
     return decode(encode(frame), pb.WriteBlocksRequest)
 
 
@@ -215,15 +215,15 @@ def request(arrays: dict[str, Any], parts: list[int], **head: Any) -> Frame:
         ({"ids": ALL, "offsets": [0, 2**62]}, [1], {}, "the rows of the longest section"),
     ],
 )
-def test_a_request_whose_rows_do_not_add_up_is_refused(arrays: dict[str, Any], parts: list[int], head: dict[str, Any], message: str) -> None:
+def test_request_with_inconsistent_rows_is_refused(arrays: dict[str, Any], parts: list[int], head: dict[str, Any], message: str) -> None:
     arrays = {name: np.asarray(array, np.int64) for name, array in arrays.items()}
     with pytest.raises(InvalidRequest, match=message):
-        received.blocks_of(request(arrays, parts, **head), SCHEMA, range(PARTS))
+        received.decode_blocks(request(arrays, parts, **head), SCHEMA, range(PARTS))
 
 
-def test_a_partition_that_is_held_elsewhere_is_stale() -> None:
+def test_request_for_a_partition_of_another_host_is_stale() -> None:
     with pytest.raises(Stale, match="part 2 of space 1 is not held here"):
-        received.blocks_of(request({"ids": ALL, "offsets": np.array([0, 6])}, [2]), SCHEMA, (0, 1))
+        received.decode_blocks(request({"ids": ALL, "offsets": np.array([0, 6])}, [2]), SCHEMA, (0, 1))
 
 
 @settings(deadline=None, max_examples=100)
@@ -235,38 +235,38 @@ def test_exactly_the_rows_of_a_partition_pass(parts: int, placement: str, ids: l
     values = np.array(ids, np.int64)
     owners = part_of(values, parts, placement)
     part = data.draw(st.sampled_from(owners.tolist()))
-    mine = values[owners == part]
-    assert checked(pb.NODES, {"ids": mine}, schema=schema, part=part) == len(mine)
+    part_ids = values[owners == part]
+    assert check_rows(pb.NODES, {"ids": part_ids}, schema=schema, part=part) == len(part_ids)
     if (owners != part).any():
-        at = int(np.argmax(owners != part))
+        row = int(np.argmax(owners != part))
         with pytest.raises(
-            InvalidRequest, match=rf"ids\[{at}\] = {values[at]}: expected a row of partition {part}, found one of partition {owners[at]}"
+            InvalidRequest, match=rf"ids\[{row}\] = {values[row]}: expected a row of partition {part}, found one of partition {owners[row]}"
         ):
-            checked(pb.NODES, {"ids": values}, schema=schema, part=part)
+            check_rows(pb.NODES, {"ids": values}, schema=schema, part=part)
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.integers(0, validation.MAX_ID), min_size=1, max_size=40), st.data())
 def test_a_frame_of_several_partitions_becomes_its_blocks(ids: list[int], data: st.DataObject) -> None:
     """Every row arrives in the block of its partition; with any one id moved to another partition the request is refused."""
-    given_ids = np.array(ids, np.int64)
-    owners = part_of(given_ids, PARTS, SCHEMA.placement)
+    node_ids = np.array(ids, np.int64)
+    owners = part_of(node_ids, PARTS, SCHEMA.placement)
     order = np.argsort(owners, kind="stable")
     parts = sorted(set(owners.tolist()))
     offsets = np.concatenate([[0], np.cumsum([np.count_nonzero(owners == part) for part in parts])]).astype(np.int64)
     lengths = np.array([i % 3 for i in range(len(ids))])
     arrays = {
-        "ids": given_ids[order],
+        "ids": node_ids[order],
         "f:l.indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         "f:l.values": np.arange(lengths.sum(), dtype=np.int64),
     }
-    blocks = received.blocks_of(request({**arrays, "offsets": offsets}, parts, kind=pb.NODES), SCHEMA, range(PARTS))
+    blocks = received.decode_blocks(request({**arrays, "offsets": offsets}, parts, kind=pb.NODES), SCHEMA, range(PARTS))
     assert [block.part for block in blocks] == parts
     assert np.concatenate([block.arrays["ids"] for block in blocks]).tolist() == arrays["ids"].tolist()
     assert np.concatenate([np.diff(block.arrays["f:l.indptr"]) for block in blocks]).tolist() == lengths.tolist()
     assert np.concatenate([block.arrays["f:l.values"] for block in blocks]).tolist() == arrays["f:l.values"].tolist()
-    at = data.draw(st.integers(0, len(ids) - 1))
+    row = data.draw(st.integers(0, len(ids) - 1))
     wrong = arrays["ids"].copy()
-    wrong[at] = wrong[at] + 1 if wrong[at] < validation.MAX_ID else wrong[at] - 1
-    with pytest.raises(InvalidRequest, match=rf"ids\[{at}\] = {wrong[at]}: expected a row of partition"):
-        received.blocks_of(request({**arrays, "ids": wrong, "offsets": offsets}, parts, kind=pb.NODES), SCHEMA, range(PARTS))
+    wrong[row] = wrong[row] + 1 if wrong[row] < validation.MAX_ID else wrong[row] - 1
+    with pytest.raises(InvalidRequest, match=rf"ids\[{row}\] = {wrong[row]}: expected a row of partition"):
+        received.decode_blocks(request({**arrays, "ids": wrong, "offsets": offsets}, parts, kind=pb.NODES), SCHEMA, range(PARTS))

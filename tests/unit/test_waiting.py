@@ -9,27 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.aio.strands import Strands, awaited
-from asterism.budgets import Budget, Delays
-from asterism.waiting import THREADS, Turns
+from asterism.aio.strands import GreenletWaiter, run_in_greenlet
+from asterism.budgets import RetryBudget, HedgeDelays
+from asterism.waiting import THREAD_WAITER, FairSemaphore
 from asterism_proto.errors import InvalidRequest
 
 
-def test_turns_are_given_in_the_order_of_those_who_ask() -> None:
+def test_semaphore_is_granted_in_request_order() -> None:
     async def run() -> None:
-        turns, order = Turns(Strands()), list[int]()
+        semaphore, order = FairSemaphore(GreenletWaiter()), list[int]()
 
         def work(number: int) -> None:
-            with turns:
+            with semaphore:
                 order.append(number)
 
-        turns.take()
+        semaphore.acquire()
         tasks = []
         for number in range(5):
-            tasks.append(asyncio.ensure_future(awaited(work, number)))
+            tasks.append(asyncio.ensure_future(run_in_greenlet(work, number)))
             await asyncio.sleep(0)
         assert order == []
-        turns.give()
+        semaphore.release()
         await asyncio.gather(*tasks)
         assert order == [0, 1, 2, 3, 4]
 
@@ -37,102 +37,102 @@ def test_turns_are_given_in_the_order_of_those_who_ask() -> None:
 
 
 @pytest.mark.parametrize("given_before", [False, True], ids=["while it waits", "in the moment that it is given"])
-def test_a_turn_is_not_lost_with_a_task_that_is_cancelled(given_before: bool) -> None:
+def test_permit_is_not_lost_with_a_cancelled_task(given_before: bool) -> None:
     async def run() -> None:
-        turns = Turns(Strands())
-        assert turns.take()
-        waiting = asyncio.ensure_future(awaited(turns.take))
+        semaphore = FairSemaphore(GreenletWaiter())
+        assert semaphore.acquire()
+        waiting = asyncio.ensure_future(run_in_greenlet(semaphore.acquire))
         await asyncio.sleep(0)
         if given_before:
-            turns.give()
+            semaphore.release()
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         if not given_before:
-            turns.give()
-        assert turns.take(), "nobody has it"
+            semaphore.release()
+        assert semaphore.acquire(), "nobody has it"
 
     asyncio.run(run())
 
 
-def test_a_turn_that_does_not_come_in_time_is_none_and_goes_to_the_next() -> None:
-    turns = Turns(THREADS, places=2)
-    assert [turns.take(0.01) for _ in range(3)] == [True, True, False]
-    turns.give()
-    assert turns.take(0.01)
+def test_permit_after_a_timeout_goes_to_the_next() -> None:
+    semaphore = FairSemaphore(THREAD_WAITER, permits=2)
+    assert [semaphore.acquire(0.01) for _ in range(3)] == [True, True, False]
+    semaphore.release()
+    assert semaphore.acquire(0.01)
 
 
-def test_what_is_done_for_each_is_in_order_and_so_many_at_a_time() -> None:
-    now, most, lock = 0, 0, threading.Lock()
+def test_concurrent_map_keeps_order_and_limit() -> None:
+    active, max_active, lock = 0, 0, threading.Lock()
 
     def work(number: int) -> int:
-        nonlocal now, most
+        nonlocal active, max_active
         with lock:
-            now += 1
-            most = max(most, now)
-        waits.sleep(0.01)
+            active += 1
+            max_active = max(max_active, active)
+        waiter.sleep(0.01)
         with lock:
-            now -= 1
+            active -= 1
         return number * number
 
-    for waits in (THREADS, Strands()):
-        most = 0
-        made = waits.each(work, range(10), 3) if waits is THREADS else asyncio.run(awaited(waits.each, work, range(10), 3))
-        assert made == [number * number for number in range(10)]
-        assert most == 3
+    for waiter in (THREAD_WAITER, GreenletWaiter()):
+        max_active = 0
+        results = waiter.map_concurrently(work, range(10), 3) if waiter is THREAD_WAITER else asyncio.run(run_in_greenlet(waiter.map_concurrently, work, range(10), 3))
+        assert results == [number * number for number in range(10)]
+        assert max_active == 3
 
 
-def test_one_that_fails_ends_the_others() -> None:
-    seen: list[int] = []
+def test_failure_of_one_call_cancels_the_others() -> None:
+    finished: list[int] = []
 
     def work(number: int) -> None:
         if number == 1:
             raise InvalidRequest("the second one")
-        Strands().sleep(30)
-        seen.append(number)
+        GreenletWaiter().sleep(30)
+        finished.append(number)
 
     with pytest.raises(InvalidRequest, match="the second one"):
-        asyncio.run(awaited(Strands().each, work, range(3), 3))
-    assert seen == []
+        asyncio.run(run_in_greenlet(GreenletWaiter().map_concurrently, work, range(3), 3))
+    assert finished == []
 
 
 @given(st.text("es.", max_size=100), st.floats(0, 1), st.floats(1, 20), st.floats(0, 5))
-def test_a_budget_lets_through_no_more_than_its_burst_a_share_of_calls_and_so_many_a_second(
+def test_retry_budget_is_bounded_by_burst_share_and_rate(
     steps: str, share: float, burst: float, per_s: float
 ) -> None:
     now = 0.0
-    budget = Budget(share=share, burst=burst, per_s=per_s, clock=lambda: now)
+    budget = RetryBudget(share=share, burst=burst, per_s=per_s, clock=lambda: now)
     earned = spent = 0
     for step in steps:
         if step == "e":
-            budget.earn()
+            budget.deposit()
             earned += 1
         elif step == ".":
             now += 0.25
         else:
-            spent += budget.spend()
+            spent += budget.try_withdraw()
     assert spent <= burst + share * earned + per_s * now + 1e-6
 
 
-def test_who_reserves_waits_for_as_long_as_all_before_take() -> None:
-    budget = Budget(share=0.2, burst=2, per_s=10, clock=lambda: 5.0)
+def test_reservation_waits_for_all_earlier_ones() -> None:
+    budget = RetryBudget(share=0.2, burst=2, per_s=10, clock=lambda: 5.0)
     assert [budget.reserve(1.0) for _ in range(2)] == [0.0, 0.0]
     assert [round(budget.reserve(1.0) or 0, 6) for _ in range(3)] == [0.1, 0.2, 0.3]
     assert budget.reserve(0.05) is None
 
 
-def test_delays_are_95_of_a_hundred_answers_and_nothing_is_known_before_twenty() -> None:
-    delays = Delays("p95")
-    for took in range(19):
-        delays.note("read", took)
-    assert delays.of("read") is None
-    for took in range(19, 100):
-        delays.note("read", took)
-    assert delays.of("read") == 95
-    assert delays.of("another") is None
-    assert Delays(0.25).of("any") == 0.25
+def test_p95_delay_needs_twenty_latencies() -> None:
+    delays = HedgeDelays("p95")
+    for latency in range(19):
+        delays.record("read", latency)
+    assert delays.delay_for("read") is None
+    for latency in range(19, 100):
+        delays.record("read", latency)
+    assert delays.delay_for("read") == 95
+    assert delays.delay_for("another") is None
+    assert HedgeDelays(0.25).delay_for("any") == 0.25
 
 
 @pytest.mark.parametrize("hedge", [0, -1.0, float("nan"), "p99", ""])
-def test_delays_that_are_none_are_refused(hedge: float | str) -> None:
+def test_invalid_hedge_delays_are_refused(hedge: float | str) -> None:
     with pytest.raises(InvalidRequest, match="hedge"):
-        Delays(hedge)
+        HedgeDelays(hedge)

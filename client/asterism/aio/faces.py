@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from asterism.accounts import Explanation
-from asterism.aio.facing import AsyncItems, Face, face_of
-from asterism.aio.strands import awaited
+from asterism.aio.facing import AsyncItemIterator, AsyncWrapper, wrapper_of
+from asterism.aio.strands import run_in_greenlet
 from asterism.client import Client
 from asterism.clusters import ClusterBatch
 from asterism.epochs import EpochCursor
@@ -17,14 +17,14 @@ from asterism.explain import Explainer
 from asterism.graph import Graph
 from asterism.loading import Load
 from asterism.passes import PairPasses
-from asterism.pins import Pinned
+from asterism.pins import PinnedVersion
 from asterism.records import EdgeRows, Ids, PairBatch
 from asterism.visits import ClusterPasses, EdgePasses, NodePasses
 
 Inner = TypeVar("Inner")
 
 
-class Closing(Face[Inner], Generic[Inner]):
+class ClosingWrapper(AsyncWrapper[Inner], Generic[Inner]):
     """Closed at the end of an ``async with`` block."""
 
     async def __aenter__(self) -> Self:
@@ -34,8 +34,8 @@ class Closing(Face[Inner], Generic[Inner]):
         await self.close()
 
 
-@face_of(Client)
-class AsyncClient(Closing[Client]):
+@wrapper_of(Client)
+class AsyncClient(ClosingWrapper[Client]):
     """A connection to a service whose calls are awaited: what ``asterism.aio.connect`` and ``asterism.aio.open`` give.
 
     Every method is that of `Client`. It may be used from several event loops, and by any number of tasks at a time. A task that is
@@ -49,8 +49,8 @@ class AsyncClient(Closing[Client]):
     """
 
 
-@face_of(Graph, plain=("at", "metapaths", "pin"))
-class AsyncGraph(Closing[Graph]):
+@wrapper_of(Graph, synchronous=("at", "metapaths", "pin"))
+class AsyncGraph(ClosingWrapper[Graph]):
     """The graph in a space, whose calls are awaited: what ``await client.graph(name)`` gives. Every method is that of `Graph`."""
 
     space: str
@@ -58,8 +58,8 @@ class AsyncGraph(Closing[Graph]):
     client: AsyncClient
 
 
-@face_of(Load)
-class AsyncLoad(Face[Load]):
+@wrapper_of(Load)
+class AsyncLoad(AsyncWrapper[Load]):
     """A load under way, whose calls are awaited: what ``await client.begin_load(...)`` gives. Every method is that of `Load`."""
 
     load_id: int
@@ -67,8 +67,8 @@ class AsyncLoad(Face[Load]):
     written: set[int]
 
 
-@face_of(NodePasses, plain=("state_dict", "load_state_dict", "reshard"))
-class AsyncNodePasses(Face[NodePasses]):
+@wrapper_of(NodePasses, synchronous=("state_dict", "load_state_dict", "reshard"))
+class AsyncNodePasses(AsyncWrapper[NodePasses]):
     """Every node of a type once an epoch: what ``await graph.node_batches(...)`` gives. Go through it with ``async for``."""
 
     version: int
@@ -77,11 +77,11 @@ class AsyncNodePasses(Face[NodePasses]):
     cursor: EpochCursor
 
     def __aiter__(self) -> AsyncIterator[Ids]:
-        return AsyncItems(iter(self._inner))
+        return AsyncItemIterator(iter(self._inner))
 
 
-@face_of(EdgePasses, plain=("state_dict", "load_state_dict", "reshard"))
-class AsyncEdgePasses(Face[EdgePasses]):
+@wrapper_of(EdgePasses, synchronous=("state_dict", "load_state_dict", "reshard"))
+class AsyncEdgePasses(AsyncWrapper[EdgePasses]):
     """Every edge of a type once an epoch: what ``await graph.edge_batches(...)`` gives. Go through it with ``async for``."""
 
     version: int
@@ -90,11 +90,11 @@ class AsyncEdgePasses(Face[EdgePasses]):
     cursor: EpochCursor
 
     def __aiter__(self) -> AsyncIterator[EdgeRows]:
-        return AsyncItems(iter(self._inner))
+        return AsyncItemIterator(iter(self._inner))
 
 
-@face_of(ClusterPasses, plain=("state_dict", "load_state_dict", "reshard"))
-class AsyncClusterPasses(Face[ClusterPasses]):
+@wrapper_of(ClusterPasses, synchronous=("state_dict", "load_state_dict", "reshard"))
+class AsyncClusterPasses(AsyncWrapper[ClusterPasses]):
     """Every cluster once an epoch: what ``await graph.cluster_batches(...)`` gives. Go through it with ``async for``."""
 
     version: int
@@ -102,36 +102,36 @@ class AsyncClusterPasses(Face[ClusterPasses]):
     cursor: EpochCursor
 
     def __aiter__(self) -> AsyncIterator[ClusterBatch]:
-        return AsyncItems(iter(self._inner))
+        return AsyncItemIterator(iter(self._inner))
 
 
-@face_of(PairPasses, plain=("state_dict", "load_state_dict", "reshard"))
-class AsyncPairPasses(Face[PairPasses]):
+@wrapper_of(PairPasses, synchronous=("state_dict", "load_state_dict", "reshard"))
+class AsyncPairPasses(AsyncWrapper[PairPasses]):
     """Skip-gram pairs of walks: what ``await graph.walk_pairs(...)`` gives. Go through it with ``async for``."""
 
     seed: int
     version: int | None
 
     def __aiter__(self) -> AsyncIterator[PairBatch]:
-        return AsyncItems(iter(self._inner))
+        return AsyncItemIterator(iter(self._inner))
 
 
-@face_of(Pinned)
-class AsyncPinned(Face[Pinned]):
+@wrapper_of(PinnedVersion)
+class AsyncPinned(AsyncWrapper[PinnedVersion]):
     """A version that is held while an ``async with`` block runs: what ``graph.pin()`` gives."""
 
     async def __aenter__(self) -> AsyncGraph:
-        return AsyncGraph(await awaited(self._inner.__enter__))
+        return AsyncGraph(await run_in_greenlet(self._inner.__enter__))
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await awaited(self._inner.__exit__, kind, error, trace)
+        await run_in_greenlet(self._inner.__exit__, kind, error, trace)
 
 
-@face_of(Explainer)
-class AsyncExplainer(Face[Explainer]):
+@wrapper_of(Explainer)
+class AsyncExplainer(AsyncWrapper[Explainer]):
     """The sampling calls of a graph, each of which tells what it takes: ``await graph.explain.sample_nodes(...)``."""
 
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Explanation]]:
         if name.startswith("_"):
             raise AttributeError(name)
-        return functools.partial(awaited, getattr(self._inner, name))
+        return functools.partial(run_in_greenlet, getattr(self._inner, name))

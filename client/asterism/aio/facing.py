@@ -8,17 +8,17 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from types import GeneratorType
 from typing import Any, Generic, Self, TypeVar
 
-from asterism.aio.strands import awaited
+from asterism.aio.strands import run_in_greenlet
 
 Inner = TypeVar("Inner")
 Item = TypeVar("Item")
-Made = TypeVar("Made", bound="type[Face[Any]]")
+WrapperClass = TypeVar("WrapperClass", bound="type[AsyncWrapper[Any]]")
 
-_FACES: dict[type, type[Face[Any]]] = {}
+_WRAPPERS: dict[type, type[AsyncWrapper[Any]]] = {}
 _END = object()
 
 
-class Face(Generic[Inner]):
+class AsyncWrapper(Generic[Inner]):
     """Stands on an event loop for an object of the client."""
 
     def __init__(self, inner: Inner) -> None:
@@ -29,11 +29,11 @@ class Face(Generic[Inner]):
 
     def _repr_html_(self) -> str | None:
         """As a notebook shows it."""
-        shown = getattr(self._inner, "_repr_html_", None)
-        return None if shown is None else str(shown())
+        render = getattr(self._inner, "_repr_html_", None)
+        return None if render is None else str(render())
 
 
-class AsyncItems(AsyncIterator[Item]):
+class AsyncItemIterator(AsyncIterator[Item]):
     """What a generator of the client yields, each item awaited."""
 
     def __init__(self, items: Iterator[Item]) -> None:
@@ -43,69 +43,69 @@ class AsyncItems(AsyncIterator[Item]):
         return self
 
     async def __anext__(self) -> Item:
-        item: Any = await awaited(next, self._items, _END)
+        item: Any = await run_in_greenlet(next, self._items, _END)
         if item is _END:
             raise StopAsyncIteration
-        found: Item = item
-        return found
+        result: Item = item
+        return result
 
 
-def faced(value: Any) -> Any:
+def wrap_value(value: Any) -> Any:
     """What stands for ``value`` on an event loop: itself, but for objects that make calls."""
     if isinstance(value, GeneratorType):
-        return AsyncItems(value)
-    face = _FACES.get(type(value))
-    return value if face is None else face(value)
+        return AsyncItemIterator(value)
+    wrapper = _WRAPPERS.get(type(value))
+    return value if wrapper is None else wrapper(value)
 
 
-def face_of(inner: type, *, plain: tuple[str, ...] = ()) -> Callable[[Made], Made]:
+def wrapper_of(inner: type, *, synchronous: tuple[str, ...] = ()) -> Callable[[WrapperClass], WrapperClass]:
     """Give a class the public methods and properties of ``inner``, and what it names as its attributes.
 
     Parameters
     ----------
     inner : type
         Its methods become coroutines, generators become asynchronous ones.
-    plain : tuple of str
+    synchronous : tuple of str
         Methods that ask nobody: they stay as they are.
     """
 
-    def fill(face: Made) -> Made:
-        _FACES[inner] = face
-        for name in inspect.get_annotations(face):
-            setattr(face, name, property(functools.partial(_attribute, name)))
-        for name, member in members(inner).items():
-            made: Any = property(functools.partial(_attribute, name), doc=member.__doc__) if isinstance(member, property) else None
-            if made is None:
-                made = _plain(member) if name in plain or inspect.isgeneratorfunction(member) else _call(member)
-                made.__qualname__ = f"{face.__name__}.{name}"
-                made.__module__ = face.__module__
-            setattr(face, name, made)
-        return face
+    def add_members(wrapper: WrapperClass) -> WrapperClass:
+        _WRAPPERS[inner] = wrapper
+        for name in inspect.get_annotations(wrapper):
+            setattr(wrapper, name, property(functools.partial(_wrapped_attribute, name)))
+        for name, member in public_members(inner).items():
+            attribute: Any = property(functools.partial(_wrapped_attribute, name), doc=member.__doc__) if isinstance(member, property) else None
+            if attribute is None:
+                attribute = _synchronous_method(member) if name in synchronous or inspect.isgeneratorfunction(member) else _awaited_method(member)
+                attribute.__qualname__ = f"{wrapper.__name__}.{name}"
+                attribute.__module__ = wrapper.__module__
+            setattr(wrapper, name, attribute)
+        return wrapper
 
-    return fill
+    return add_members
 
 
-def members(inner: type) -> dict[str, Any]:
+def public_members(inner: type) -> dict[str, Any]:
     """Public methods and properties of a class and of those that it is made of, by name."""
-    found = {name: inspect.getattr_static(inner, name) for name in dir(inner) if not name.startswith("_")}
-    return {name: member for name, member in found.items() if inspect.isfunction(member) or isinstance(member, property)}
+    static_members = {name: inspect.getattr_static(inner, name) for name in dir(inner) if not name.startswith("_")}
+    return {name: member for name, member in static_members.items() if inspect.isfunction(member) or isinstance(member, property)}
 
 
-def _attribute(name: str, face: Face[Any]) -> Any:
-    return faced(getattr(face._inner, name))
+def _wrapped_attribute(name: str, wrapper: AsyncWrapper[Any]) -> Any:
+    return wrap_value(getattr(wrapper._inner, name))
 
 
-def _plain(method: Callable[..., Any]) -> Callable[..., Any]:
+def _synchronous_method(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    def given(self: Face[Any], *args: Any, **named: Any) -> Any:
-        return faced(method(self._inner, *args, **named))
+    def forwarded(self: AsyncWrapper[Any], *args: Any, **kwargs: Any) -> Any:
+        return wrap_value(method(self._inner, *args, **kwargs))
 
-    return given
+    return forwarded
 
 
-def _call(method: Callable[..., Any]) -> Callable[..., Any]:
+def _awaited_method(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    async def called(self: Face[Any], *args: Any, **named: Any) -> Any:
-        return faced(await awaited(method, self._inner, *args, **named))
+    async def awaited_call(self: AsyncWrapper[Any], *args: Any, **kwargs: Any) -> Any:
+        return wrap_value(await run_in_greenlet(method, self._inner, *args, **kwargs))
 
-    return called
+    return awaited_call

@@ -11,34 +11,34 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, TypeVar, overload
 
-from asterism.aio.faces import AsyncClient, AsyncGraph, Closing
-from asterism.aio.strands import Strands, wait_for
+from asterism.aio.faces import AsyncClient, AsyncGraph, ClosingWrapper
+from asterism.aio.strands import GreenletWaiter, await_from_greenlet
 from asterism.budgets import Traffic
 from asterism.client import Client
 from asterism.direct import DirectTransport
-from asterism.embedded import embedded
+from asterism.embedded import start_embedded
 from asterism.transport import Content, GrpcTransport, Transport
 from asterism_proto.methods import Method
 
-Opened = TypeVar("Opened", bound=Closing[Any])
-Made = TypeVar("Made")
+ClosingClient = TypeVar("ClosingClient", bound=ClosingWrapper[Any])
+Value = TypeVar("Value")
 
-STRANDS = Strands()
-_THREADS = max(os.cpu_count() or 1, 4)
+GREENLET_WAITER = GreenletWaiter()
+_MAX_THREADS = max(os.cpu_count() or 1, 4)
 
 
-class Opening(Awaitable[Opened], Generic[Opened]):
+class Opening(Awaitable[ClosingClient], Generic[ClosingClient]):
     """A client that is about to be opened: await it, or enter it as an ``async with`` block, whose end closes it."""
 
-    def __init__(self, open_it: Callable[[], Awaitable[Opened]]) -> None:
-        self._open_it = open_it
-        self._opened: Opened | None = None
+    def __init__(self, open_it: Callable[[], Awaitable[ClosingClient]]) -> None:
+        self._open = open_it
+        self._opened: ClosingClient | None = None
 
-    def __await__(self) -> Generator[Any, None, Opened]:
-        return self._open_it().__await__()
+    def __await__(self) -> Generator[Any, None, ClosingClient]:
+        return self._open().__await__()
 
-    async def __aenter__(self) -> Opened:
-        self._opened = await self._open_it()
+    async def __aenter__(self) -> ClosingClient:
+        self._opened = await self._open()
         return self._opened
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -46,7 +46,7 @@ class Opening(Awaitable[Opened], Generic[Opened]):
             await self._opened.close()
 
 
-class InThreads:
+class ThreadPoolTransport:
     """Calls of an event loop that this process answers, or asks storageds for: each in a thread, of which there are a few.
 
     Parameters
@@ -75,19 +75,19 @@ class InThreads:
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
-        return self.run(functools.partial(self._inner.call, method, request, timeout_s))
+        return self.run_in_thread(functools.partial(self._inner.call, method, request, timeout_s))
 
     def close(self) -> None:
         """Let go of what it holds."""
-        self.run(self._inner.close)
+        self.run_in_thread(self._inner.close)
 
-    def run(self, function: Callable[[], Made]) -> Made:
+    def run_in_thread(self, function: Callable[[], Value]) -> Value:
         """What ``function`` gives, in a thread where the caller must not be blocked."""
-        if not STRANDS.inside():
+        if not GREENLET_WAITER.in_greenlet():
             return function()
         if self._pool is None or self._pid != os.getpid():
-            self._pool, self._pid = ThreadPoolExecutor(_THREADS, thread_name_prefix="asterism"), os.getpid()
-        return wait_for(asyncio.get_running_loop().run_in_executor(self._pool, function))
+            self._pool, self._pid = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="asterism"), os.getpid()
+        return await_from_greenlet(asyncio.get_running_loop().run_in_executor(self._pool, function))
 
 
 @overload
@@ -121,10 +121,10 @@ def connect(
     """
 
     async def client() -> AsyncClient:
-        transport = InThreads(DirectTransport(addresses, hedge=hedge)) if direct else GrpcTransport(addresses, hedge=hedge, waits=STRANDS)
-        return AsyncClient(Client(transport, timeout_s=timeout_s, waits=STRANDS))
+        transport = ThreadPoolTransport(DirectTransport(addresses, hedge=hedge)) if direct else GrpcTransport(addresses, hedge=hedge, waits=GREENLET_WAITER)
+        return AsyncClient(Client(transport, timeout_s=timeout_s, waits=GREENLET_WAITER))
 
-    return Opening(client) if space is None else _graph(client, space)
+    return Opening(client) if space is None else _opening_graph(client, space)
 
 
 @overload
@@ -147,15 +147,15 @@ def open(
     """
 
     async def client() -> AsyncClient:
-        service = await asyncio.to_thread(embedded, path, mode, settings)
-        transport = InThreads(service.transport)
-        stop = functools.partial(transport.run, service.stop)
-        return AsyncClient(Client(transport, timeout_s=timeout_s, on_close=stop, waits=STRANDS))
+        service = await asyncio.to_thread(start_embedded, path, mode, settings)
+        transport = ThreadPoolTransport(service.transport)
+        stop = functools.partial(transport.run_in_thread, service.stop)
+        return AsyncClient(Client(transport, timeout_s=timeout_s, on_close=stop, waits=GREENLET_WAITER))
 
-    return Opening(client) if space is None else _graph(client, space)
+    return Opening(client) if space is None else _opening_graph(client, space)
 
 
-def _graph(open_client: Callable[[], Awaitable[AsyncClient]], space: str) -> Opening[AsyncGraph]:
+def _opening_graph(open_client: Callable[[], Awaitable[AsyncClient]], space: str) -> Opening[AsyncGraph]:
     async def graph() -> AsyncGraph:
         client = await open_client()
         try:

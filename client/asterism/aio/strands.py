@@ -12,7 +12,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar, cast
 
-from asterism.waiting import THREADS, Bell
+from asterism.waiting import THREAD_WAITER, Event
 
 try:
     from greenlet import getcurrent, greenlet
@@ -20,11 +20,11 @@ except ImportError as missing:
     raise ImportError("asterism.aio needs greenlet: pip install 'asterism[aio]'") from missing
 
 Item = TypeVar("Item")
-Made = TypeVar("Made")
-Given = ParamSpec("Given")
+Value = TypeVar("Value")
+Params = ParamSpec("Params")
 
 
-class _Strand(greenlet):
+class _CallGreenlet(greenlet):
     """Runs one call; what it waits for goes to its parent."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -33,107 +33,107 @@ class _Strand(greenlet):
         self.gr_context = driver.gr_context
 
 
-async def awaited(function: Callable[Given, Made], *args: Given.args, **named: Given.kwargs) -> Made:
+async def run_in_greenlet(function: Callable[Params, Value], *args: Params.args, **kwargs: Params.kwargs) -> Value:
     """What ``function`` gives, without blocking the event loop where it waits.
 
     Cancelled, it raises CancelledError inside ``function``, at the place where it waits.
     """
-    strand = _Strand(function)
-    wanted = strand.switch(*args, **named)
-    while not strand.dead:
+    call_greenlet = _CallGreenlet(function)
+    yielded = call_greenlet.switch(*args, **kwargs)
+    while not call_greenlet.dead:
         try:
-            answer = await wanted
+            value = await yielded
         except BaseException:
-            wanted = strand.throw(*sys.exc_info())
+            yielded = call_greenlet.throw(*sys.exc_info())
         else:
-            wanted = strand.switch(answer)
-    return cast(Made, wanted)
+            yielded = call_greenlet.switch(value)
+    return cast(Value, yielded)
 
 
-def wait_for(awaitable: Awaitable[Made]) -> Made:
+def await_from_greenlet(awaitable: Awaitable[Value]) -> Value:
     """What ``awaitable`` gives; within a strand only."""
     driver = getcurrent().parent
     assert driver is not None
-    return cast(Made, driver.switch(awaitable))
+    return cast(Value, driver.switch(awaitable))
 
 
-class _LoopBell:
+class _LoopEvent:
     """Wakes a strand."""
 
-    __slots__ = ("_loop", "_rung", "_waiter")
+    __slots__ = ("_is_set", "_loop", "_waiter")
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._rung = False
+        self._is_set = False
         self._waiter: asyncio.Future[bool] | None = None
 
-    def ring(self) -> None:
+    def set(self) -> None:
         try:
             self._loop.call_soon_threadsafe(self._wake, True)
         except RuntimeError:
             return  # the loop is closed: nobody waits
 
     def wait(self, seconds: float | None = None) -> bool:
-        if not self._rung:
+        if not self._is_set:
             self._waiter = self._loop.create_future()
             timer = None if seconds is None else self._loop.call_later(seconds, self._wake, False)
             try:
-                wait_for(self._waiter)
+                await_from_greenlet(self._waiter)
             finally:
                 self._waiter = None
                 if timer is not None:
                     timer.cancel()
-        rung, self._rung = self._rung, False
-        return rung
+        was_set, self._is_set = self._is_set, False
+        return was_set
 
-    def _wake(self, rung: bool) -> None:
-        self._rung = self._rung or rung
+    def _wake(self, is_set: bool) -> None:
+        self._is_set = self._is_set or is_set
         if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(rung)
+            self._waiter.set_result(is_set)
 
 
-class Strands:
+class GreenletWaiter:
     """Waits of a client on an event loop; in any other thread, as threads wait."""
 
-    def inside(self) -> bool:
+    def in_greenlet(self) -> bool:
         """Whether the caller is a strand."""
-        return isinstance(getcurrent(), _Strand)
+        return isinstance(getcurrent(), _CallGreenlet)
 
     def may_block(self) -> bool:
         """Whether the caller is a strand, or in a thread without an event loop that runs."""
-        return self.inside() or asyncio._get_running_loop() is None
+        return self.in_greenlet() or asyncio._get_running_loop() is None
 
-    def bell(self) -> Bell:
+    def event(self) -> Event:
         """One for this strand, or thread."""
-        return _LoopBell() if self.inside() else THREADS.bell()
+        return _LoopEvent() if self.in_greenlet() else THREAD_WAITER.event()
 
     def sleep(self, seconds: float) -> None:
         """As `asyncio.sleep`."""
-        if self.inside():
-            wait_for(asyncio.sleep(seconds))
+        if self.in_greenlet():
+            await_from_greenlet(asyncio.sleep(seconds))
         else:
-            THREADS.sleep(seconds)
+            THREAD_WAITER.sleep(seconds)
 
-    def each(self, function: Callable[[Item], Made], items: Iterable[Item], at_once: int) -> list[Made]:
+    def map_concurrently(self, function: Callable[[Item], Value], items: Iterable[Item], max_concurrent: int) -> list[Value]:
         """In strands of their own; where one fails, the others are cancelled."""
-        if not self.inside():
-            return THREADS.each(function, items, at_once)
-        return wait_for(_each(function, list(items), at_once))
+        if not self.in_greenlet():
+            return THREAD_WAITER.map_concurrently(function, items, max_concurrent)
+        return await_from_greenlet(_map_concurrently(function, list(items), max_concurrent))
 
 
-async def _each(function: Callable[[Item], Made], items: list[Item], at_once: int) -> list[Made]:
-    made: dict[int, Made] = {}
-    left: Iterator[tuple[int, Item]] = iter(enumerate(items))
+async def _map_concurrently(function: Callable[[Item], Value], items: list[Item], max_concurrent: int) -> list[Value]:
+    results: dict[int, Value] = {}
+    remaining: Iterator[tuple[int, Item]] = iter(enumerate(items))
 
     async def work() -> None:
-        for at, item in left:
-            made[at] = await awaited(function, item)
+        for index, item in remaining:
+            results[index] = await run_in_greenlet(function, item)
 
-    workers = [asyncio.ensure_future(work()) for _ in range(min(at_once, len(items)))]
+    workers = [asyncio.ensure_future(work()) for _ in range(min(max_concurrent, len(items)))]
     try:
         await asyncio.gather(*workers)
     finally:
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
-    return [made[at] for at in range(len(items))]
+    return [results[index] for index in range(len(items))]

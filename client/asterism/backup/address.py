@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def full(address: str | Path) -> str:
+def absolute_address(address: str | Path) -> str:
     """An address with its protocol: a path is a folder of this machine's, as an absolute one."""
     text = str(address)
     # Not `as_uri`: fsspec takes what is behind the protocol as it is written.

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
-from asterism.backup.address import full
+from asterism.backup.address import absolute_address
 from asterism.catalog import Job, SpaceInfo
-from asterism.session import left
-from asterism_proto.backups import CATALOG, RECORD, Record
+from asterism.session import seconds_left
+from asterism_proto.backups import CATALOG_FILE, MANIFEST_FILE, BackupManifest
 from asterism_proto.errors import Conflict, Corrupt, NotFound, NotReady
-from asterism_proto.places import Place
+from asterism_proto.places import RemoteFolder
 from asterism_proto.v1 import metad_pb2 as meta
 
 if TYPE_CHECKING:
@@ -63,39 +63,39 @@ def restore(
     NotReady
         Where the job failed for another reason or was stopped.
     """
-    until = time.monotonic() + timeout_s
-    place = Place(full(address), confined=True)
+    deadline = time.monotonic() + timeout_s
+    folder = RemoteFolder(absolute_address(address), confined=True)
     try:
-        content = place.read(RECORD)
+        content = folder.read(MANIFEST_FILE)
     except NotFound as error:
-        raise NotFound(f"{place.shown}: no {RECORD}: there is no backup, or one that never became whole; ask for the backup again") from error
-    record = Record.of(content)
+        raise NotFound(f"{folder.display_address}: no {MANIFEST_FILE}: there is no backup, or one that never became whole; ask for the backup again") from error
+    record = BackupManifest.from_bytes(content)
     entry = meta.SpaceRecord()
     try:
-        entry.ParseFromString(place.whole(record.file(CATALOG)))
+        entry.ParseFromString(folder.read_file(record.find_file(CATALOG_FILE)))
     except DecodeError as error:
-        raise Corrupt(f"{place.shown}/{CATALOG}: not a record of a space ({error})") from error
+        raise Corrupt(f"{folder.display_address}/{CATALOG_FILE}: not a record of a space ({error})") from error
     if entry.manifest.digest != record.digest:
-        raise Corrupt(f"{place.shown}/{CATALOG}: of version digest {entry.manifest.digest}; {RECORD} says {record.digest}")
+        raise Corrupt(f"{folder.display_address}/{CATALOG_FILE}: of version digest {entry.manifest.digest}; {MANIFEST_FILE} says {record.digest}")
     space = name or entry.space.name
-    options = {"from": full(address), "sha256": hashlib.sha256(content).hexdigest()}
+    options = {"from": absolute_address(address), "sha256": hashlib.sha256(content).hexdigest()}
     try:
-        client.session.catalog("import_space", meta.ImportSpaceRequest(name=space, record=entry, address=full(address)))
+        client.session.catalog("import_space", meta.ImportSpaceRequest(name=space, record=entry, address=absolute_address(address)))
         job = client.submit_job(space, "restore", options=options)
     except Conflict:  # at either call: a restore that is under way already may end between the two
-        if not _brought(client, space, record):
+        if not _is_restored(client, space, record):
             raise
         return client.describe(space)
-    job = client.wait(job.job_id, timeout_s=left(until), on_progress=on_progress)
+    job = client.wait(job.job_id, timeout_s=seconds_left(deadline), on_progress=on_progress)
     if job.state != "FINISHED":
-        told = f"restore of space {space!r}: job {job.job_id} ended as {job.state}: {job.cause or 'no cause given'}"
+        message = f"restore of space {space!r}: job {job.job_id} ended as {job.state}: {job.cause or 'no cause given'}"
         if "the backup is damaged" in job.cause:
-            raise Corrupt(f"{told}; drop the space")
-        raise NotReady(f"{told}; the same call goes on with it, `asterism space drop {space}` gives it up")
+            raise Corrupt(f"{message}; drop the space")
+        raise NotReady(f"{message}; the same call goes on with it, `asterism space drop {space}` gives it up")
     return client.describe(space)
 
 
-def _brought(client: Client, space: str, record: Record) -> bool:
+def _is_restored(client: Client, space: str, record: BackupManifest) -> bool:
     """Whether a restore of this very backup has made the space: it went on while nobody waited for it."""
     versions = client.session.catalog("list_versions", meta.SpaceRequest(space=space)).versions
     return any(version.origin_space_id and version.digest == record.digest for version in versions)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from asterism.backup.address import full
+from asterism.backup.address import absolute_address
 from asterism.catalog import Job
-from asterism.session import left
-from asterism_proto.backups import CATALOG, RECORD, PartRecord, Record, part_folder
+from asterism.session import seconds_left
+from asterism_proto.backups import CATALOG_FILE, MANIFEST_FILE, PartManifest, BackupManifest, part_folder
 from asterism_proto.errors import Conflict, Corrupt, NotFound, NotReady
-from asterism_proto.places import File, Place
+from asterism_proto.places import StoredFile, RemoteFolder
 from asterism_proto.v1 import metad_pb2 as meta
 
 if TYPE_CHECKING:
@@ -76,26 +76,26 @@ def backup(
     NotReady
         Where the job failed or was stopped; the message has the cause.
     """
-    until = time.monotonic() + timeout_s
-    place = Place(full(address), confined=True)
+    deadline = time.monotonic() + timeout_s
+    folder = RemoteFolder(absolute_address(address), confined=True)
     entry = client.session.catalog("export_space", meta.ExportSpaceRequest(space=space, version=version or 0))
     manifest = entry.manifest
-    done = _taken(place)
-    if done is not None:
-        if done[0].digest == manifest.digest:
-            return _info(place, *done)
-        raise Conflict(f"{place.shown} holds a backup of version {done[0].version} of {done[0].space!r}; give another address")
+    existing = _existing_record(folder)
+    if existing is not None:
+        if existing[0].digest == manifest.digest:
+            return _backup_info(folder, *existing)
+        raise Conflict(f"{folder.display_address} holds a backup of version {existing[0].version} of {existing[0].space!r}; give another address")
     with client.graph(space).pin(manifest.version, owner="backup"):
-        job = client.submit_job(space, "backup", options={"to": full(address)}, version=manifest.version)
-        job = client.wait(job.job_id, timeout_s=left(until), on_progress=on_progress)
+        job = client.submit_job(space, "backup", options={"to": absolute_address(address)}, version=manifest.version)
+        job = client.wait(job.job_id, timeout_s=seconds_left(deadline), on_progress=on_progress)
     if job.state != "FINISHED":
         cause = job.cause or "no cause given"
         raise NotReady(f"backup of space {space!r}: job {job.job_id} ended as {job.state}: {cause}; the same call goes on with it")
-    files = [place.put(CATALOG, entry.SerializeToString(deterministic=True))]
+    files = [folder.put(CATALOG_FILE, entry.SerializeToString(deterministic=True))]
     images = {image.part: image.digest for image in manifest.images}
     for part in sorted(images):
-        files += _part(place, part, images[part])
-    record = Record(
+        files += _part_files(folder, part, images[part])
+    record = BackupManifest(
         space=space,
         version=manifest.version,
         digest=manifest.digest,
@@ -105,38 +105,38 @@ def backup(
         files=tuple(files),
     )
     content = record.to_bytes()
-    place.put(RECORD, content)
-    return _info(place, record, hashlib.sha256(content).hexdigest())
+    folder.put(MANIFEST_FILE, content)
+    return _backup_info(folder, record, hashlib.sha256(content).hexdigest())
 
 
-def _taken(place: Place) -> tuple[Record, str] | None:
+def _existing_record(folder: RemoteFolder) -> tuple[BackupManifest, str] | None:
     """The record at an address with its digest, where there is one."""
     try:
-        content = place.read(RECORD)
+        content = folder.read(MANIFEST_FILE)
     except NotFound:
         return None
-    return Record.of(content), hashlib.sha256(content).hexdigest()
+    return BackupManifest.from_bytes(content), hashlib.sha256(content).hexdigest()
 
 
-def _part(place: Place, part: int, image: str) -> list[File]:
+def _part_files(folder: RemoteFolder, part: int, image: str) -> list[StoredFile]:
     """What a storaged says that it wrote of a part."""
     path = f"{part_folder(part)}/part.json"
     try:
-        content = place.read(path)
+        content = folder.read(path)
     except NotFound as error:
-        raise NotReady(f"{place.shown}/{path}: not there, though its storaged has written it; can this process see what storageds write?") from error
-    record = PartRecord.of(content)
+        raise NotReady(f"{folder.display_address}/{path}: not there, though its storaged has written it; can this process see what storageds write?") from error
+    record = PartManifest.from_bytes(content)
     if (record.part, record.image) != (part, image):
-        raise Corrupt(f"{place.shown}/{path}: of part {record.part}, image {record.image}; the version has image {image} of part {part}")
-    return [*record.files, File(path=path, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())]
+        raise Corrupt(f"{folder.display_address}/{path}: of part {record.part}, image {record.image}; the version has image {image} of part {part}")
+    return [*record.files, StoredFile(path=path, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())]
 
 
-def _info(place: Place, record: Record, sha256: str) -> BackupInfo:
+def _backup_info(folder: RemoteFolder, record: BackupManifest, sha256: str) -> BackupInfo:
     return BackupInfo(
         space=record.space,
         version=record.version,
         digest=record.digest,
-        address=place.shown,
+        address=folder.display_address,
         sha256=sha256,
         parts=record.parts,
         files=len(record.files),

@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 
 from asterism.cli import backups, consoling, exporting, jobs, loading, metad, sampling, serving, spaces, status, verifying
-from asterism.cli.arguments import hoist
-from asterism.cli.exits import ExitCode, code_of
+from asterism.cli.arguments import hoist_global_options
+from asterism.cli.exits import ExitCode, exit_code_of
 from asterism.cli.output import Output
-from asterism.cli.session import DEFAULT_ADDRESS, Session
+from asterism.cli.session import DEFAULT_ADDRESS, CommandContext
 from asterism_proto.errors import AsterismError
 
 EPILOG = (
@@ -62,30 +62,30 @@ def options(
     source = context.get_parameter_source("address")
     if path is not None and source is not None and source.name == "ENVIRONMENT":
         address = None
-    context.obj = Session(address=address, path=path, timeout_s=timeout, output=Output(as_json=as_json))
+    context.obj = CommandContext(address=address, path=path, timeout_s=timeout, output=Output(as_json=as_json))
 
 
-def _complain(message: str) -> None:
+def _print_error(message: str) -> None:
     print("asterism: " + " ".join(message.split()), file=sys.stderr)
 
 
 def run(arguments: Sequence[str]) -> ExitCode:
     """Run one command; what goes wrong is one line on stderr and the exit code."""
     try:
-        code = app(hoist(arguments), prog_name="asterism", standalone_mode=False)
+        code = app(hoist_global_options(arguments), prog_name="asterism", standalone_mode=False)
         sys.stdout.flush()
         return ExitCode(code) if isinstance(code, int) else ExitCode.DONE
     except AsterismError as error:
-        _complain(error.message)
-        return code_of(error)
+        _print_error(error.message)
+        return exit_code_of(error)
     except (KeyboardInterrupt, typer.Abort):
-        _complain("interrupted")
+        _print_error("interrupted")
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
         sys.stdout = None  # whoever read it has left: nothing may be flushed at exit
         return ExitCode.DONE
     except OSError as error:
-        _complain(f"{error.filename or 'the system'}: {error.strerror or error}")
+        _print_error(f"{error.filename or 'the system'}: {error.strerror or error}")
         return ExitCode.FAILED
     except Exception as error:
         # typer's usage errors are classes of a click that it may carry itself: they are known by their method.
@@ -94,5 +94,5 @@ def run(arguments: Sequence[str]) -> ExitCode:
             raise
         command = getattr(getattr(error, "ctx", None), "command_path", None) or "asterism"
         if type(error).__name__ != "NoArgsIsHelpError":  # the help has been printed
-            _complain(f"{format_message().rstrip('.')}; see `{command} --help`")
+            _print_error(f"{format_message().rstrip('.')}; see `{command} --help`")
         return ExitCode.USAGE

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-WITH_VALUE = frozenset({"--address", "--path", "--timeout"})
+OPTIONS_WITH_VALUE = frozenset({"--address", "--path", "--timeout"})
 FLAGS = frozenset({"--json"})
 
 
-def hoist(arguments: Sequence[str]) -> list[str]:
+def hoist_global_options(arguments: Sequence[str]) -> list[str]:
     """`arguments` with the global options first, in their order; what follows ``--`` stays where it is."""
-    front: list[str] = []
+    global_options: list[str] = []
     rest: list[str] = []
-    words = iter(arguments)
-    for word in words:
-        if word == "--":
-            rest += [word, *words]
-        elif word in FLAGS or (word.partition("=")[0] in WITH_VALUE and "=" in word):
-            front.append(word)
-        elif word in WITH_VALUE:
-            front += [word, *(value for value in [next(words, None)] if value is not None)]
+    remaining = iter(arguments)
+    for argument in remaining:
+        if argument == "--":
+            rest += [argument, *remaining]
+        elif argument in FLAGS or (argument.partition("=")[0] in OPTIONS_WITH_VALUE and "=" in argument):
+            global_options.append(argument)
+        elif argument in OPTIONS_WITH_VALUE:
+            global_options += [argument, *(value for value in [next(remaining, None)] if value is not None)]
         else:
-            rest.append(word)
-    return front + rest
+            rest.append(argument)
+    return global_options + rest

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli.drawing import Along, Direction, Explain, Nodes, NodeType, Seed, Space, Uniform, Version, Weight, Where, draw, whole_numbers
-from asterism.cli.naming import starts
+from asterism.cli.drawing import EdgeTypes, Direction, Explain, Nodes, NodeType, Seed, Space, Uniform, Version, Weight, Where, run_sample_call, parse_integers
+from asterism.cli.naming import parse_node_ids
 from asterism.cli.output import table
 from asterism_proto.errors import InvalidRequest
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from asterism_proto.schema import Schema
 
 
-def counts_of(words: list[str]) -> list[int] | dict[str, list[int]]:
+def parse_counts(options: list[str]) -> list[int] | dict[str, list[int]]:
     """What ``--count`` says: numbers for all node types, or for each type that is named."""
-    if len(words) == 1 and "=" not in words[0]:
-        return whole_numbers("--count", words[0], least=0)
-    found: dict[str, list[int]] = {}
-    for word in words:
-        name, equals, numbers = word.rpartition("=")
-        if not equals or not name or name in found:
-            raise InvalidRequest(f"--count {word!r}: expected TYPE=N[,N...], each type once, or N[,N...] by itself for all types")
-        found[name] = whole_numbers("--count", numbers, least=0)
-    return found
+    if len(options) == 1 and "=" not in options[0]:
+        return parse_integers("--count", options[0], minimum=0)
+    counts_by_type: dict[str, list[int]] = {}
+    for option in options:
+        name, equals, numbers = option.rpartition("=")
+        if not equals or not name or name in counts_by_type:
+            raise InvalidRequest(f"--count {option!r}: expected TYPE=N[,N...], each type once, or N[,N...] by itself for all types")
+        counts_by_type[name] = parse_integers("--count", numbers, minimum=0)
+    return counts_by_type
 
 
 def hgt(
@@ -40,7 +40,7 @@ def hgt(
         list[str],
         typer.Option(metavar="[TYPE=]N[,N...]", help="Nodes to draw, layer by layer: of each node type, or of this one (repeat for others)."),
     ],
-    kinds: Along = None,
+    kinds: EdgeTypes = None,
     among: Annotated[
         list[str] | None, typer.Option("--among", metavar="TYPE", help="Give edges of this type among the nodes. Default: those followed.")
     ] = None,
@@ -54,11 +54,11 @@ def hgt(
     explain: Explain = False,
 ) -> None:
     """Draw whole layers of nodes around the given ones, so many of each type, with all edges among them (HGT)."""
-    counts = counts_of(count)
+    counts = parse_counts(count)
 
-    def ask(graph: Graph, asked: Any) -> Any:
-        return asked.sample_hgt(
-            starts(graph, nodes),
+    def call(graph: Graph, sampler: Any) -> Any:
+        return sampler.sample_hgt(
+            parse_node_ids(graph, nodes),
             counts,
             kinds or None,
             among=among or None,
@@ -73,8 +73,8 @@ def hgt(
 
     def render(sample: Any, schema: Schema) -> RenderableType:
         layers = len(next(iter(sample.num_sampled_nodes.values()))) - 1
-        counted = [(name, *drawn, sum(drawn)) for name, drawn in sample.num_sampled_nodes.items()]
-        counted += [(name, *[""] * (layers + 1), sum(drawn)) for name, drawn in sample.num_sampled_edges.items()]
-        return table("layers", ("type", "given", *(f"layer {layer + 1}" for layer in range(layers)), "in all"), counted)
+        rows = [(name, *layer_counts, sum(layer_counts)) for name, layer_counts in sample.num_sampled_nodes.items()]
+        rows += [(name, *[""] * (layers + 1), sum(layer_counts)) for name, layer_counts in sample.num_sampled_edges.items()]
+        return table("layers", ("type", "given", *(f"layer {layer + 1}" for layer in range(layers)), "in all"), rows)
 
-    draw(context, space, ask, render, explain=explain)
+    run_sample_call(context, space, call, render, explain=explain)

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from asterism.cli.console import scripts
-from asterism.cli.console.history import file_of
+from asterism.cli.console.history import history_path
 from asterism.cli.console.rendering import Format
-from asterism.cli.console.running import LANGUAGES, Console, Quit
-from asterism.cli.exits import ExitCode, code_of
-from asterism.cli.session import DEFAULT_ADDRESS, Session, session_of
+from asterism.cli.console.running import LANGUAGES, Console, QuitConsole
+from asterism.cli.exits import ExitCode, exit_code_of
+from asterism.cli.session import DEFAULT_ADDRESS, CommandContext, command_context
 from asterism_proto.errors import AsterismError, InvalidRequest
 
 if TYPE_CHECKING:
     from asterism import Client
 
-Lines = Callable[[], Iterable[str]]
+LineSource = Callable[[], Iterable[str]]
 _STDIN = Path("-")
 EXAMPLES = (
     "Examples: asterism console shop; asterism console -e 'SHOW SPACES'; asterism console shop -f nightly.ngql --format csv > out.csv; "
@@ -49,48 +49,48 @@ def console(
     At a prompt a statement ends with ; and may take several lines; :help says what else there is. A script stops at the first statement
     that fails, and says its file and line.
     """
-    session = session_of(context)
+    session = command_context(context)
     if language not in LANGUAGES:
         raise InvalidRequest(f"--language {language}: expected {' or '.join(LANGUAGES)}")
-    people = not execute and not files and sys.stdin.isatty() and sys.stdout.isatty()
-    told = form or (Format.JSON if session.output.as_json else Format.TABLE)
-    with session.client(reading=True) as client:
-        asked = Console(
+    for_terminal = not execute and not files and sys.stdin.isatty() and sys.stdout.isatty()
+    result_format = form or (Format.JSON if session.output.as_json else Format.TABLE)
+    with session.client(allow_read_only=True) as client:
+        statement_console = Console(
             client=client,
             out=sys.stdout,
-            form=told,
-            people=people,
-            timing=people if timing is None else timing,
+            result_format=result_format,
+            for_terminal=for_terminal,
+            timing=for_terminal if timing is None else timing,
             language=language,
-            read=scripts.source,
+            run_file=scripts.run_file,
         )
         if space is not None:
-            asked.space = client.describe(space).name
-        if people:
-            _prompt(asked, client, session, None if no_history else file_of(state_home))
+            statement_console.space = client.describe(space).name
+        if for_terminal:
+            _prompt(statement_console, client, session, None if no_history else history_path(state_home))
             return
-        code = _run(asked, _scripts(execute or [], files or []), keep_going)
+        code = _run_scripts(statement_console, _scripts(execute or [], files or []), keep_going)
     if code is not ExitCode.DONE:
         raise typer.Exit(code)
 
 
-def _prompt(asked: Console, client: Client, session: Session, kept: Path | None) -> None:
+def _prompt(statement_console: Console, client: Client, session: CommandContext, history_file: Path | None) -> None:
     try:
-        from asterism.cli.console.prompting import interact
+        from asterism.cli.console.prompting import run_prompt
     except ModuleNotFoundError as error:
         raise InvalidRequest(
             f"the prompt needs {error.name}: pip install 'asterism[cli]'; statements are also taken with -e, -f and from a pipe"
         ) from error
     client.spaces()  # who can not be reached is told of before anything is typed
-    where = str(session.path) if session.path is not None else session.address or DEFAULT_ADDRESS
-    interact(asked, kept, f"Asterism at {where}. Statements end with ;  :help  :quit")
+    location = str(session.path) if session.path is not None else session.address or DEFAULT_ADDRESS
+    run_prompt(statement_console, history_file, f"Asterism at {location}. Statements end with ;  :help  :quit")
 
 
-def _scripts(execute: list[str], files: list[Path]) -> list[tuple[str, Lines]]:
+def _scripts(execute: list[str], files: list[Path]) -> list[tuple[str, LineSource]]:
     """Names of what is run, and its lines: what the command line says first."""
-    found: list[tuple[str, Lines]] = [("-e", partial(text.splitlines, True)) for text in execute]
-    read = files if execute or files else [_STDIN]
-    return found + [("<stdin>", _stdin) if file == _STDIN else (str(file), partial(scripts.lines_of, file)) for file in read]
+    scripts_to_run: list[tuple[str, LineSource]] = [("-e", partial(text.splitlines, True)) for text in execute]
+    script_files = files if execute or files else [_STDIN]
+    return scripts_to_run + [("<stdin>", _stdin) if file == _STDIN else (str(file), partial(scripts.read_lines, file)) for file in script_files]
 
 
 def _stdin() -> Iterator[str]:
@@ -100,17 +100,17 @@ def _stdin() -> Iterator[str]:
         raise InvalidRequest(f"standard input: not a text of {error.encoding}: byte {error.object[error.start]:#x}") from error
 
 
-def _run(asked: Console, found: list[tuple[str, Lines]], keep_going: bool) -> ExitCode:
+def _run_scripts(statement_console: Console, scripts_to_run: list[tuple[str, LineSource]], keep_going: bool) -> ExitCode:
     """Run scripts one after the other; the exit code of the first error."""
     first: AsterismError | None = None
     try:
-        for name, lines in found:
-            failed = scripts.run(asked, lines(), name, keep_going=keep_going)
+        for name, lines in scripts_to_run:
+            failed = scripts.run_script(statement_console, lines(), name, keep_going=keep_going)
             first = first or failed
-    except Quit:
+    except QuitConsole:
         pass
-    except scripts.ScriptFailed as failed:
-        asked.out.flush()
+    except scripts.ScriptError as failed:
+        statement_console.out.flush()
         print(f"asterism: {failed}", file=sys.stderr)
-        return code_of(failed.error)
-    return code_of(first) if first is not None else ExitCode.DONE
+        return exit_code_of(failed.error)
+    return exit_code_of(first) if first is not None else ExitCode.DONE

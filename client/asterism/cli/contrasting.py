@@ -18,12 +18,12 @@ from asterism.cli.drawing import (
     Version,
     Weight,
     Where,
-    draw,
-    in_a_row,
+    run_sample_call,
+    format_nodes,
     rows_table,
-    words,
+    parse_nodes,
 )
-from asterism.cli.naming import starts
+from asterism.cli.naming import parse_node_ids
 from asterism.cli.output import table
 from asterism_proto.errors import InvalidRequest
 
@@ -52,9 +52,9 @@ def like(
 ) -> None:
     """Draw nodes of the type of each given node, from the whole graph."""
 
-    def ask(graph: Graph, asked: Any) -> Any:
-        return asked.sample_nodes_like(
-            starts(graph, nodes),
+    def call(graph: Graph, sampler: Any) -> Any:
+        return sampler.sample_nodes_like(
+            parse_node_ids(graph, nodes),
             count,
             ntype=node_type,
             weighted=not uniform,
@@ -66,12 +66,12 @@ def like(
             version=at,
         )
 
-    draw(context, space, ask, _rows("nodes like others", nodes), explain=explain)
+    run_sample_call(context, space, call, _render_rows("nodes like others", nodes), explain=explain)
 
 
 def parse_pairs(texts: list[str]) -> list[list[str]]:
     """Sources, or pairs of a source and its positive with a comma between: all of them the same."""
-    rows = [words("pair", text) for text in texts]
+    rows = [parse_nodes("pair", text) for text in texts]
     if len({len(row) for row in rows}) != 1 or len(rows[0]) > 2:
         raise InvalidRequest(f"{' '.join(texts)}: expected sources such as 17 23, or pairs such as 17,3 23,40")
     return rows
@@ -95,13 +95,13 @@ def negatives(
     explain: Explain = False,
 ) -> None:
     """Draw nodes that are not among the positives of each pair."""
-    told = parse_pairs(pairs)
+    parsed_pairs = parse_pairs(pairs)
 
-    def ask(graph: Graph, asked: Any) -> Any:
-        rows = [starts(graph, row) for row in told]
-        given = [row[0] for row in rows] if len(rows[0]) == 1 else rows
-        return asked.sample_negatives(
-            given,
+    def call(graph: Graph, sampler: Any) -> Any:
+        rows = [parse_node_ids(graph, row) for row in parsed_pairs]
+        anchors = [row[0] for row in rows] if len(rows[0]) == 1 else rows
+        return sampler.sample_negatives(
+            anchors,
             count,
             kinds or None,
             weighted=not uniform,
@@ -114,13 +114,13 @@ def negatives(
             version=at,
         )
 
-    draw(context, space, ask, _rows("negatives", ["all"] if shared else pairs), explain=explain)
+    run_sample_call(context, space, call, _render_rows("negatives", ["all"] if shared else pairs), explain=explain)
 
 
-def _rows(title: str, firsts: list[Any]) -> Any:
+def _render_rows(title: str, firsts: list[Any]) -> Any:
     def render(sample: Any, schema: Schema) -> RenderableType:
-        told = [in_a_row(row, None if sample.probabilities is None else sample.probabilities[i]) for i, row in enumerate(sample.nodes)]
-        return rows_table(title, ("of", "drawn"), firsts, [row or "none" for row in told], len(told))
+        row_texts = [format_nodes(row, None if sample.probabilities is None else sample.probabilities[i]) for i, row in enumerate(sample.nodes)]
+        return rows_table(title, ("of", "drawn"), firsts, [row or "none" for row in row_texts], len(row_texts))
 
     return render
 
@@ -131,4 +131,4 @@ def labels(context: typer.Context, space: Space, *, count: Count = 10, seed: See
     def render(sample: Any, schema: Schema) -> RenderableType:
         return table("labels of graphs", ("label",), [(label.decode("utf-8", "backslashreplace"),) for label in sample.labels])
 
-    draw(context, space, lambda graph, asked: asked.sample_graph_labels(count, seed=seed, version=at), render, explain=explain)
+    run_sample_call(context, space, lambda graph, sampler: sampler.sample_graph_labels(count, seed=seed, version=at), render, explain=explain)

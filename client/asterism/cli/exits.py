@@ -25,9 +25,9 @@ class ExitCode(IntEnum):
     FAILED = 1
     USAGE = 2
     NOT_FOUND = 3
-    NOT_NOW = 4
+    UNAVAILABLE = 4
     CONFLICT = 5
-    TIME_OUT = 6
+    TIMEOUT = 6
     CORRUPT = 7
     INTERRUPTED = 130
 
@@ -35,17 +35,17 @@ class ExitCode(IntEnum):
 _BY_ERROR: dict[type[errors.AsterismError], ExitCode] = {
     errors.InvalidRequest: ExitCode.USAGE,
     errors.NotFound: ExitCode.NOT_FOUND,
-    errors.NotReady: ExitCode.NOT_NOW,
+    errors.NotReady: ExitCode.UNAVAILABLE,
     errors.Conflict: ExitCode.CONFLICT,
-    errors.Busy: ExitCode.NOT_NOW,
-    errors.Unavailable: ExitCode.NOT_NOW,
-    errors.Deadline: ExitCode.TIME_OUT,
-    errors.Stale: ExitCode.NOT_NOW,
+    errors.Busy: ExitCode.UNAVAILABLE,
+    errors.Unavailable: ExitCode.UNAVAILABLE,
+    errors.Deadline: ExitCode.TIMEOUT,
+    errors.Stale: ExitCode.UNAVAILABLE,
     errors.Corrupt: ExitCode.CORRUPT,
     errors.Internal: ExitCode.FAILED,
 }
 
 
-def code_of(error: errors.AsterismError) -> ExitCode:
+def exit_code_of(error: errors.AsterismError) -> ExitCode:
     """The exit code of an error's class, or of the nearest class above it."""
     return next((_BY_ERROR[cls] for cls in type(error).__mro__ if cls in _BY_ERROR), ExitCode.FAILED)

@@ -11,7 +11,7 @@ from asterism.cli.exits import ExitCode
 from asterism.cli.output import table
 from asterism.cli.partitioning import (
     Assign,
-    At,
+    Version,
     BalanceBy,
     BalanceEdges,
     BalanceNtypes,
@@ -26,16 +26,16 @@ from asterism.cli.partitioning import (
     Seed,
     Space,
     Weight,
-    balance_of,
-    fanout_of,
-    method_of,
+    parse_balance,
+    parse_fanout,
+    parse_method,
 )
-from asterism.cli.session import session_of
+from asterism.cli.session import command_context
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from asterism.export import AssignmentReport, DispatchReport, ExportReport, Verified
+    from asterism.export import AssignmentReport, DispatchReport, ExportReport, VerifyReport
 from asterism_proto.errors import InvalidRequest
 
 app = typer.Typer(no_args_is_help=True, help="Partitions that trainers load.")
@@ -64,7 +64,7 @@ def dgl(
     parts: Parts,
     assign: Assign = "random",
     seed: Seed = 0,
-    at: At = None,
+    at: Version = None,
     graph_name: Annotated[str | None, typer.Option(help="The graph's name in the partition config. Default: the space's.")] = None,
     halo_hops: Annotated[int, typer.Option(min=1, help="How far beyond its own nodes a part knows the in-edges.")] = 1,
     homogeneous: Homogeneous = False,
@@ -89,13 +89,13 @@ def dgl(
     scratch: Annotated[Path | None, typer.Option(help="For what is unfinished: seen by all workers. Default: beside the output.")] = None,
 ) -> None:
     """Write partitions that DGL's distributed training loads."""
-    session = session_of(context)
-    method, balance, hops = method_of(assign), balance_of(balance_ntypes, balance_by), fanout_of(fanout)
+    session = command_context(context)
+    method, balance, hops = parse_method(assign), parse_balance(balance_ntypes, balance_by), parse_fanout(fanout)
     if sample is None and (hops or ntype is not None):
         raise InvalidRequest("--fanout and --type are of a sample: say --sample too")
     from asterism import export
 
-    with session.client(reading=True) as client, session.output.progress() as tell:
+    with session.client(allow_read_only=True) as client, session.output.progress() as update:
         graph = client.graph(space)
         report = export.dgl(
             graph if sample is None else export.sampled(graph, sample, hops, ntype=ntype, seed=seed),
@@ -122,9 +122,9 @@ def dgl(
             workers=workers,
             dask=dask,
             scratch=scratch,
-            progress=lambda phase, done, total: tell(f"export {phase}", done, total),
+            progress=lambda phase, done, total: update(f"export {phase}", done, total),
         )
-    session.output.result(report, lambda: _report(report))
+    session.output.result(report, lambda: _render_export(report))
 
 
 @app.command(epilog="Example: asterism export assignment --space shop --parts 4 --assign metis --out assigned/")
@@ -136,7 +136,7 @@ def assignment(
     parts: Parts,
     assign: Assign = "metis",
     seed: Seed = 0,
-    at: At = None,
+    at: Version = None,
     homogeneous: Homogeneous = False,
     weight: Weight = "weight",
     balance_ntypes: BalanceNtypes = True,
@@ -148,11 +148,11 @@ def assignment(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
 ) -> None:
     """Write which partition each node goes to, for `export dgl --assign`, for DGL's own tools, and for batches of clusters."""
-    session = session_of(context)
-    method, balance = method_of(assign), balance_of(balance_ntypes, balance_by)
+    session = command_context(context)
+    method, balance = parse_method(assign), parse_balance(balance_ntypes, balance_by)
     from asterism import export
 
-    with session.client(reading=True) as client, session.output.progress() as tell:
+    with session.client(allow_read_only=True) as client, session.output.progress() as update:
         report = export.assignment(
             client.graph(space),
             out,
@@ -168,9 +168,9 @@ def assignment(
             imbalance=imbalance,
             passes=passes,
             overwrite=overwrite,
-            progress=lambda phase, done, total: tell(f"assignment {phase}", done, total),
+            progress=lambda phase, done, total: update(f"assignment {phase}", done, total),
         )
-    session.output.result(report, lambda: _assigned(report))
+    session.output.result(report, lambda: _render_assignment(report))
 
 
 @app.command(epilog="Example: asterism export dispatch partitions/ 'sftp://{host}/data/shop' --ip-config ip_config.txt")
@@ -183,14 +183,14 @@ def dispatch(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace another export.")] = False,
 ) -> None:
     """Bring each part of an export to its machine. Said again, it goes on where it stopped."""
-    session = session_of(context)
+    session = command_context(context)
     from asterism import export
 
-    with session.output.progress() as tell:
+    with session.output.progress() as update:
         report = export.dispatch(
-            source, to, ip_config=ip_config, overwrite=overwrite, progress=lambda phase, done, total: tell(f"dispatch {phase}", done, total)
+            source, to, ip_config=ip_config, overwrite=overwrite, progress=lambda phase, done, total: update(f"dispatch {phase}", done, total)
         )
-    session.output.result(report, lambda: _dispatched(report))
+    session.output.result(report, lambda: _render_dispatch(report))
 
 
 @app.command(epilog="Example: asterism export chunks --space shop --out chunks/")
@@ -201,7 +201,7 @@ def chunks(
     out: Annotated[str, typer.Option(metavar="FOLDER|ADDRESS", help="Where to write to.")],
     chunk_rows: Annotated[int, typer.Option(min=1, help="Nodes or edges of a file at most.")] = 1 << 22,
     edges: Annotated[str, typer.Option(metavar="csv|parquet|numpy", help="The format of edges.")] = "csv",
-    at: At = None,
+    at: Version = None,
     weight: Weight = "weight",
     sample: Sample = None,
     fanout: Fanout = "",
@@ -212,12 +212,12 @@ def chunks(
     memory_limit: Annotated[int, typer.Option(min=64, metavar="MIB", help="What arrays may take.")] = 1024,
 ) -> None:
     """Write DGL's chunked graph format, for DGL's own pipeline and for `asterism load`."""
-    session, hops = session_of(context), fanout_of(fanout)
+    session, hops = command_context(context), parse_fanout(fanout)
     if sample is None and (hops or ntype is not None):
         raise InvalidRequest("--fanout and --type are of a sample: say --sample too")
     from asterism import export
 
-    with session.client(reading=True) as client, session.output.progress() as tell:
+    with session.client(allow_read_only=True) as client, session.output.progress() as update:
         graph = client.graph(space)
         report = export.chunks(
             graph if sample is None else export.sampled(graph, sample, hops, ntype=ntype, seed=seed),
@@ -229,12 +229,12 @@ def chunks(
             overwrite=overwrite,
             resume=resume,
             memory_limit_mib=memory_limit,
-            progress=lambda phase, done, total: tell(f"export {phase}", done, total),
+            progress=lambda phase, done, total: update(f"export {phase}", done, total),
         )
-    told = (
+    summary = (
         f"version {report.version} is in {report.out}: {report.nodes:,} nodes, {report.edges:,} edges, {report.files} files ({report.seconds:.1f} s)"
     )
-    session.output.result(report, lambda: "\n".join((told, *(f"note: {text}" for text in report.warnings))))
+    session.output.result(report, lambda: "\n".join((summary, *(f"note: {text}" for text in report.warnings))))
 
 
 @app.command(epilog="Example: asterism export pyg partitions/ pyg/")
@@ -247,13 +247,13 @@ def pyg(
     resume: Annotated[bool, typer.Option("--resume", help="Go on where it was cut off, or begin.")] = False,
 ) -> None:
     """Write the partition layout of torch_geometric.distributed from an export for DGL."""
-    session = session_of(context)
+    session = command_context(context)
     from asterism import export
 
-    with session.output.progress() as tell:
-        report = export.pyg(source, out, overwrite=overwrite, resume=resume, progress=lambda phase, done, total: tell(f"pyg {phase}", done, total))
-    told = f"{report.parts} parts of version {report.version} are in {report.out}: {report.files} files ({report.seconds:.1f} s)"
-    session.output.result(report, lambda: told)
+    with session.output.progress() as update:
+        report = export.pyg(source, out, overwrite=overwrite, resume=resume, progress=lambda phase, done, total: update(f"pyg {phase}", done, total))
+    summary = f"{report.parts} parts of version {report.version} are in {report.out}: {report.files} files ({report.seconds:.1f} s)"
+    session.output.result(report, lambda: summary)
 
 
 @app.command(epilog="Examples: asterism export verify partitions/\n\nasterism export verify 'sftp://{host}/data/shop' --ip-config ip_config.txt")
@@ -266,30 +266,30 @@ def verify(
     ip_config: Annotated[Path | None, typer.Option(help="DGL's file of machines, one a line, for {host}.")] = None,
 ) -> None:
     """Read an export again: every node and edge once, HALOs, ids, features, checksums."""
-    session = session_of(context)
+    session = command_context(context)
     from asterism import export
 
-    with session.output.progress() as tell:
-        found = export.verify(out, ip_config=ip_config, progress=lambda phase, done, total: tell(f"verify {phase}", done, total))
-    session.output.result(found, lambda: _found(found))
-    if not found.ok:
+    with session.output.progress() as update:
+        report = export.verify(out, ip_config=ip_config, progress=lambda phase, done, total: update(f"verify {phase}", done, total))
+    session.output.result(report, lambda: _render_verification(report))
+    if not report.ok:
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _found(found: Verified) -> RenderableType:
+def _render_verification(report: VerifyReport) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    told = f"{found.out}: version {found.version}, {found.parts} parts, {found.nodes:,} nodes, {found.edges:,} edges, {found.files} files"
-    if found.ok and len(found.verified) < found.parts:
-        mine = ", ".join(map(str, found.verified))
-        return Text(f"{told}: of part(s) {mine} all is there, and as it was written; how parts fit each other shows where all are")
-    if found.ok:
-        return Text(f"{told}: all is there, once, and as it was read")
-    return Group(Text(f"{told}: DAMAGED; export it again"), *(Text(f"  {problem}") for problem in found.problems))
+    summary = f"{report.out}: version {report.version}, {report.parts} parts, {report.nodes:,} nodes, {report.edges:,} edges, {report.files} files"
+    if report.ok and len(report.verified) < report.parts:
+        part_list = ", ".join(map(str, report.verified))
+        return Text(f"{summary}: of part(s) {part_list} all is there, and as it was written; how parts fit each other shows where all are")
+    if report.ok:
+        return Text(f"{summary}: all is there, once, and as it was read")
+    return Group(Text(f"{summary}: DAMAGED; export it again"), *(Text(f"  {problem}") for problem in report.problems))
 
 
-def _assigned(report: AssignmentReport) -> RenderableType:
+def _render_assignment(report: AssignmentReport) -> RenderableType:
     from rich.console import Group
 
     parts = range(max(map(len, report.nodes.values())))
@@ -300,7 +300,7 @@ def _assigned(report: AssignmentReport) -> RenderableType:
     )
 
 
-def _dispatched(report: DispatchReport) -> RenderableType:
+def _render_dispatch(report: DispatchReport) -> RenderableType:
     from rich.console import Group
 
     rows = [
@@ -309,11 +309,11 @@ def _dispatched(report: DispatchReport) -> RenderableType:
     return Group(table("places", ("address", "parts", "files", "bytes", ""), rows), *(f"note: {text}" for text in report.warnings))
 
 
-def _report(report: ExportReport) -> RenderableType:
+def _render_export(report: ExportReport) -> RenderableType:
     from rich.console import Group
 
     rows = [(p.part, sum(p.nodes.values()), sum(p.edges.values()), p.halo_nodes, p.outer_edges) for p in report.parts]
-    told = f"version {report.version} is in {report.out} ({report.seconds:.1f} s); {report.edge_cut:,} edges are cut; DGL loads {report.config}"
+    summary = f"version {report.version} is in {report.out} ({report.seconds:.1f} s); {report.edge_cut:,} edges are cut; DGL loads {report.config}"
     return Group(
-        table("partitions", ("part", "nodes", "edges", "halo nodes", "outer edges"), rows), told, *(f"note: {text}" for text in report.warnings)
+        table("partitions", ("part", "nodes", "edges", "halo nodes", "outer edges"), rows), summary, *(f"note: {text}" for text in report.warnings)
     )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from asterism.cli.exits import ExitCode
-from asterism.cli.output import Output, moment, table
-from asterism.cli.session import session_of
+from asterism.cli.output import Output, format_timestamp, table
+from asterism.cli.session import command_context
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -23,31 +23,31 @@ app = typer.Typer(no_args_is_help=True, help="Jobs: what is built in the backgro
 
 JobId = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's number.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until it has ended, with a progress bar.")]
-Within = Annotated[float, typer.Option("--within", min=0.1, metavar="SECONDS", help="How long to wait.")]
+TotalTimeout = Annotated[float, typer.Option("--within", min=0.1, metavar="SECONDS", help="How long to wait.")]
 
 DEFAULT_WAIT_S = 24 * 3600.0
-COLUMNS = ("job", "space", "kind", "state", "rows", "version", "submitted (UTC)", "seconds")
+JOB_COLUMNS = ("job", "space", "kind", "state", "rows", "version", "submitted (UTC)", "seconds")
 
 
 @contextmanager
-def watching(output: Output) -> Iterator[Callable[[Job], None]]:
+def job_progress(output: Output) -> Iterator[Callable[[Job], None]]:
     """Who shows a job's progress while the block runs."""
-    with output.progress() as tell:
+    with output.progress() as update:
 
-        def show(job: Job) -> None:
+        def on_progress(job: Job) -> None:
             phases = sorted({task.phase for task in job.tasks if task.phase and task.state == "RUNNING"})
-            tell(f"{job.kind} {job.space}", job.rows_done, job.rows_total or None, phase=" ".join(phases), rate=job.rows_per_s, left_s=job.eta_s)
+            update(f"{job.kind} {job.space}", job.rows_done, job.rows_total or None, phase=" ".join(phases), rate=job.rows_per_s, left_s=job.eta_s)
 
-        yield show
+        yield on_progress
 
 
-def wait_for(output: Output, client: Client, job_id: int, within_s: float) -> Job:
+def wait_for_job(output: Output, client: Client, job_id: int, timeout_s: float) -> Job:
     """The job once it has ended, its progress shown meanwhile."""
-    with watching(output) as show:
-        return client.wait(job_id, timeout_s=within_s, on_progress=show)
+    with job_progress(output) as on_progress:
+        return client.wait(job_id, timeout_s=timeout_s, on_progress=on_progress)
 
 
-def finish(output: Output, job: Job) -> None:
+def print_result(output: Output, job: Job) -> None:
     """Print a job as the command's result; exit with FAILED where it ended badly."""
     output.result(job, lambda: job_table(job))
     if job.state in ("FAILED", "STOPPED"):
@@ -58,12 +58,12 @@ def finish(output: Output, job: Job) -> None:
 
 def _row(job: Job) -> tuple[object, ...]:
     seconds = round((job.finished_ms - job.started_ms) / 1000, 1) if job.finished_ms and job.started_ms else "-"
-    return (job.job_id, job.space, job.kind, job.state, f"{job.rows_done:,}", job.version or "-", moment(job.submitted_ms), seconds)
+    return (job.job_id, job.space, job.kind, job.state, f"{job.rows_done:,}", job.version or "-", format_timestamp(job.submitted_ms), seconds)
 
 
 def jobs_table(jobs: list[Job]) -> RenderableType:
     """A line per job."""
-    return table("jobs", COLUMNS, [_row(job) for job in jobs])
+    return table("jobs", JOB_COLUMNS, [_row(job) for job in jobs])
 
 
 def job_table(job: Job) -> RenderableType:
@@ -76,51 +76,51 @@ def job_table(job: Job) -> RenderableType:
         for t in job.tasks
     ]
     parts: list[RenderableType] = [jobs_table([job]), table("tasks", ("task", "host", "attempt", "state", "phase", "rows", "causes"), tasks)]
-    wishes = [f"version {job.target_version}"] if job.target_version else []
-    wishes += [f"{key} {value}" for key, value in job.options.items()]
-    if wishes:
-        parts.append(f"asked for: {escape(', '.join(wishes))}")
-    parts += [_made(task.host, task.result) for task in job.tasks if task.result is not None]
+    requested = [f"version {job.target_version}"] if job.target_version else []
+    requested += [f"{key} {value}" for key, value in job.options.items()]
+    if requested:
+        parts.append(f"asked for: {escape(', '.join(requested))}")
+    parts += [_task_result_table(task.host, task.result) for task in job.tasks if task.result is not None]
     if job.state == "RUNNING" and job.rows_per_s:
-        left = f", {job.eta_s:,.0f} s left" if job.eta_s else ""
-        parts.append(f"{job.rows_done:,} of {job.rows_total:,} rows, {job.rows_per_s:,.0f} rows/s{left}")
+        remaining = f", {job.eta_s:,.0f} s left" if job.eta_s else ""
+        parts.append(f"{job.rows_done:,} of {job.rows_total:,} rows, {job.rows_per_s:,.0f} rows/s{remaining}")
     if job.cause:
         parts.append(f"cause: {escape(job.cause)}")
     return Group(*parts)
 
 
-AUDITED = ("type", "rows", "positive", "weight", "table tv", "table rel", "alias rows", "row tv", "row rel")
-EXPORTED = ("file", "rows", "bytes", "sha256")
-BUILT = ("part", "units linked", "units built", "bytes linked", "bytes built")
+AUDIT_COLUMNS = ("type", "rows", "positive", "weight", "table tv", "table rel", "alias rows", "row tv", "row rel")
+EXPORT_COLUMNS = ("file", "rows", "bytes", "sha256")
+BUILD_COLUMNS = ("part", "units linked", "units built", "bytes linked", "bytes built")
 
 
-def _made(host: str, result: TaskResult) -> RenderableType:
+def _task_result_table(host: str, result: TaskResult) -> RenderableType:
     """What a task made."""
     from rich.markup import escape
 
     if result.audit:
-        found = [
+        audit_rows = [
             (f"{a.element.lower()} {a.type_id}", a.count, a.positive, a.weight, a.table_tv, a.table_rel, a.alias_rows, a.row_tv, a.row_rel)
             for a in result.audit
         ]
-        return table(f"{host[:12]}: {result.files_read:,} files, {result.bytes_read:,} bytes read", AUDITED, found)
+        return table(f"{host[:12]}: {result.files_read:,} files, {result.bytes_read:,} bytes read", AUDIT_COLUMNS, audit_rows)
     if result.units:
-        return table(f"{host[:12]}: what was built", BUILT, [(u.part, u.linked, u.built, u.bytes_linked, u.bytes_built) for u in result.units])
+        return table(f"{host[:12]}: what was built", BUILD_COLUMNS, [(u.part, u.linked, u.built, u.bytes_linked, u.bytes_built) for u in result.units])
     if result.folder:
         rows = [(file.path, file.rows, file.bytes, file.sha256) for file in result.files]
-        return table(f"{host[:12]}: {escape(result.folder)}", EXPORTED, rows)
+        return table(f"{host[:12]}: {escape(result.folder)}", EXPORT_COLUMNS, rows)
     return f"{host[:12]}: {result.bytes_before:,} bytes before, {result.bytes_after:,} after"
 
 
-def _options(words: list[str] | None) -> dict[str, str]:
+def _parse_options(pairs: list[str] | None) -> dict[str, str]:
     """Options as ``KEY=VALUE`` words."""
-    found = {}
-    for word in words or ():
-        key, separator, value = word.partition("=")
+    options = {}
+    for pair in pairs or ():
+        key, separator, value = pair.partition("=")
         if not (key and separator):
-            raise InvalidRequest(f"--option {word!r}: expected KEY=VALUE, as format=csv")
-        found[key] = value
-    return found
+            raise InvalidRequest(f"--option {pair!r}: expected KEY=VALUE, as format=csv")
+        options[key] = value
+    return options
 
 
 @app.command(
@@ -143,7 +143,7 @@ def submit(
         ),
     ] = None,
     wait: Wait = False,
-    within: Within = DEFAULT_WAIT_S,
+    within: TotalTimeout = DEFAULT_WAIT_S,
 ) -> None:
     """Ask for a job: by default a build, which publishes what is loaded as a new version.
 
@@ -151,13 +151,13 @@ def submit(
     files. compact gives the disk space of overwritten and deleted blocks back. A build shares what did not change with the versions
     before; with link=no it makes everything anew, as after an audit that found files damaged.
     """
-    options = _options(option)
-    session = session_of(context)
+    options = _parse_options(option)
+    session = command_context(context)
     with session.client() as client:
         job = client.submit_job(space, kind=kind, options=options, version=at or 0)
         if wait:
-            job = wait_for(session.output, client, job.job_id, within)
-    finish(session.output, job)
+            job = wait_for_job(session.output, client, job.job_id, within)
+    print_result(session.output, job)
 
 
 @app.command(epilog="Examples: asterism job index shop item price --wait | asterism job index shop item brand --kind hash")
@@ -176,19 +176,19 @@ def index(
     kind: Annotated[str, typer.Option(metavar="KIND", help="range (numbers, by value) or hash (equality, of texts too).")] = "range",
     drop: Annotated[bool, typer.Option("--drop", help="Publish a version without it.")] = False,
     wait: Wait = False,
-    within: Within = DEFAULT_WAIT_S,
+    within: TotalTimeout = DEFAULT_WAIT_S,
 ) -> None:
     """Publish a version with one more index, for draws under conditions on its column.
 
     It is a build of what is committed: what did not change is shared with the version before. Later builds keep the index.
     """
-    session = session_of(context)
+    session = command_context(context)
     with session.client() as client:
         options = {"type": type_name, "on": on, "kind": kind, **({"drop": "yes"} if drop else {})}
         job = client.submit_job(space, kind="index", options=options)
         if wait:
-            job = wait_for(session.output, client, job.job_id, within)
-    finish(session.output, job)
+            job = wait_for_job(session.output, client, job.job_id, within)
+    print_result(session.output, job)
 
 
 @app.command("list", epilog="Example: asterism job list --space shop --state RUNNING --state QUEUE")
@@ -203,45 +203,45 @@ def list_jobs(
     before: Annotated[int, typer.Option(min=0, metavar="JOB", help="Only jobs before this one: the next page.")] = 0,
 ) -> None:
     """List jobs, the newest first."""
-    session = session_of(context)
+    session = command_context(context)
     with session.client() as client:
-        jobs = list(client.jobs(space, tuple(word.upper() for word in state or ()), limit=limit, before=before))
+        jobs = list(client.jobs(space, tuple(name.upper() for name in state or ()), limit=limit, before=before))
     session.output.result(jobs, lambda: jobs_table(jobs))
 
 
 @app.command(epilog="Example: asterism job show 7")
 def show(context: typer.Context, job: JobId) -> None:
     """Show a job and its tasks."""
-    session = session_of(context)
+    session = command_context(context)
     with session.client() as client:
-        found = client.job(job)
-    session.output.result(found, lambda: job_table(found))
+        job_info = client.job(job)
+    session.output.result(job_info, lambda: job_table(job_info))
 
 
 @app.command(epilog="Example: asterism job stop 7")
 def stop(context: typer.Context, job: JobId) -> None:
     """Stop a job; `recover` goes on with it."""
-    session = session_of(context)
+    session = command_context(context)
     with session.client() as client:
-        found = client.stop_job(job)
-    session.output.result(found, lambda: job_table(found))
+        job_info = client.stop_job(job)
+    session.output.result(job_info, lambda: job_table(job_info))
 
 
 @app.command(epilog="Example: asterism job recover 7 --wait")
-def recover(context: typer.Context, job: JobId, *, wait: Wait = False, within: Within = DEFAULT_WAIT_S) -> None:
+def recover(context: typer.Context, job: JobId, *, wait: Wait = False, within: TotalTimeout = DEFAULT_WAIT_S) -> None:
     """Go on with a job that failed or was stopped, from its last checkpoint."""
-    session = session_of(context)
+    session = command_context(context)
     with session.client() as client:
-        found = client.recover_job(job)
+        job_info = client.recover_job(job)
         if wait:
-            found = wait_for(session.output, client, job, within)
-    finish(session.output, found) if wait else session.output.result(found, lambda: job_table(found))
+            job_info = wait_for_job(session.output, client, job, within)
+    print_result(session.output, job_info) if wait else session.output.result(job_info, lambda: job_table(job_info))
 
 
 @app.command(epilog="Example: asterism job wait 7 --within 600")
-def wait(context: typer.Context, job: JobId, *, within: Within = DEFAULT_WAIT_S) -> None:
+def wait(context: typer.Context, job: JobId, *, within: TotalTimeout = DEFAULT_WAIT_S) -> None:
     """Wait until a job has ended; exit code 1 where it did not finish."""
-    session = session_of(context)
+    session = command_context(context)
     with session.client() as client:
-        found = wait_for(session.output, client, job, within)
-    finish(session.output, found)
+        job_info = wait_for_job(session.output, client, job, within)
+    print_result(session.output, job_info)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asterism.cli.drawing import (
-    SHOWN,
-    Along,
+    MAX_SHOWN_ROWS,
+    EdgeTypes,
     Count,
     Direction,
     Distinct,
@@ -21,14 +21,14 @@ from asterism.cli.drawing import (
     Version,
     Weight,
     Where,
-    draw,
-    read,
-    titled,
+    run_sample_call,
+    run_read_call,
+    truncated_title,
     type_names,
-    with_probabilities,
-    words,
+    add_probability_column,
+    parse_nodes,
 )
-from asterism.cli.naming import starts
+from asterism.cli.naming import parse_node_ids
 from asterism.cli.output import table
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def layer(
     space: Space,
     nodes: Nodes,
     *,
-    kinds: Along = None,
+    kinds: EdgeTypes = None,
     count: Count = 10,
     measure: Annotated[
         str, typer.Option(metavar="sum|sqrt|squares", help="What a neighbor counts, of the weights of the edges to it; squares: as LADIES has it.")
@@ -60,9 +60,9 @@ def layer(
 ) -> None:
     """Draw the nodes of a layer from the neighbors of all given nodes."""
 
-    def ask(graph: Graph, asked: Any) -> Any:
-        return asked.sample_layer(
-            starts(graph, nodes),
+    def call(graph: Graph, sampler: Any) -> Any:
+        return sampler.sample_layer(
+            parse_node_ids(graph, nodes),
             kinds or None,
             count,
             measure=measure,
@@ -77,11 +77,11 @@ def layer(
         )
 
     def render(sample: Any, schema: Schema) -> RenderableType:
-        names, columns = with_probabilities(("type", "node"), [sample.nodes], sample)
+        names, columns = add_probability_column(("type", "node"), [sample.nodes], sample)
         title = f"a layer, {len(sample.adjacency.rows):,} edges lead to it"
-        return table(titled(title, len(sample.nodes)), names, zip(type_names(schema, "node", sample.types[:SHOWN]), *columns, strict=True))
+        return table(truncated_title(title, len(sample.nodes)), names, zip(type_names(schema, "node", sample.types[:MAX_SHOWN_ROWS]), *columns, strict=True))
 
-    draw(context, space, ask, render, explain=explain)
+    run_sample_call(context, space, call, render, explain=explain)
 
 
 def adjacency(
@@ -90,7 +90,7 @@ def adjacency(
     *,
     rows: Annotated[str, typer.Option(metavar="NODE[,NODE...]", help="Where edges begin.")],
     cols: Annotated[str, typer.Option(metavar="NODE[,NODE...]", help="Where they end.")],
-    kinds: Along = None,
+    kinds: EdgeTypes = None,
     row_type: Annotated[str | None, typer.Option(help="The type of the rows, where the edge types do not say.")] = None,
     col_type: Annotated[str | None, typer.Option(help="The type of the cols, where the edge types do not say.")] = None,
     direction: Direction = "out",
@@ -99,12 +99,12 @@ def adjacency(
     at: Version = None,
 ) -> None:
     """Give the edges from some nodes to others."""
-    near, far = words("--rows", rows), words("--cols", cols)
+    row_nodes, col_nodes = parse_nodes("--rows", rows), parse_nodes("--cols", cols)
 
-    def ask(graph: Graph) -> Any:
+    def call(graph: Graph) -> Any:
         return graph.adjacency(
-            starts(graph, near),
-            starts(graph, far),
+            parse_node_ids(graph, row_nodes),
+            parse_node_ids(graph, col_nodes),
             kinds or None,
             row_type=row_type,
             col_type=col_type,
@@ -115,15 +115,15 @@ def adjacency(
             version=at,
         )
 
-    def render(found: Any, schema: Schema) -> RenderableType:
+    def render(result: Any, schema: Schema) -> RenderableType:
         cells = [
-            (name, near[row], far[col], eid, heavy)
-            for name, row, col, eid, heavy in zip(
-                type_names(schema, "edge", found.types[:SHOWN]),
-                *(column[:SHOWN].tolist() for column in (found.rows, found.cols, found.edge_ids, found.weights)),
+            (name, row_nodes[row], col_nodes[col], eid, edge_weight)
+            for name, row, col, eid, edge_weight in zip(
+                type_names(schema, "edge", result.types[:MAX_SHOWN_ROWS]),
+                *(column[:MAX_SHOWN_ROWS].tolist() for column in (result.rows, result.cols, result.edge_ids, result.weights)),
                 strict=True,
             )
         ]
-        return table(titled("edges", len(found.rows)), ("type", "row", "col", "edge id", "weight"), cells)
+        return table(truncated_title("edges", len(result.rows)), ("type", "row", "col", "edge id", "weight"), cells)
 
-    read(context, space, ask, render)
+    run_read_call(context, space, call, render)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from asterism.cli.exits import ExitCode
-from asterism.cli.jobs import DEFAULT_WAIT_S, wait_for
-from asterism.cli.session import Session, session_of
+from asterism.cli.jobs import DEFAULT_WAIT_S, wait_for_job
+from asterism.cli.session import CommandContext, command_context
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from asterism import Client
-    from asterism.ingest import LoadReport, Progress
+    from asterism.ingest import LoadReport, LoadProgress
     from asterism.records import Job
 
 EXAMPLES = (
@@ -27,7 +27,7 @@ EXAMPLES = (
 )
 
 
-class OnBadRows(StrEnum):
+class BadRowPolicy(StrEnum):
     """What a bad row does to a load."""
 
     FAIL = "fail"
@@ -58,7 +58,7 @@ def load(
     parts: Annotated[int | None, typer.Option(min=1, help="With --create: the number of parts.")] = None,
     direction: Annotated[Direction | None, typer.Option(help="With --create: which adjacency is kept.")] = None,
     build: Annotated[bool, typer.Option("--build", help="Build and publish a version afterwards.")] = False,
-    on_bad_rows: Annotated[OnBadRows, typer.Option(help="Refuse the load at the first bad row, or count it and go on.")] = OnBadRows.FAIL,
+    on_bad_rows: Annotated[BadRowPolicy, typer.Option(help="Refuse the load at the first bad row, or count it and go on.")] = BadRowPolicy.FAIL,
     rejects: Annotated[
         Path | None, typer.Option(dir_okay=False, help="With --on-bad-rows skip: a CSV file that lists the bad rows. Default: SPACE.rejects.csv.")
     ] = None,
@@ -76,45 +76,45 @@ def load(
     chunk_rows: Annotated[int, typer.Option(min=1, max=1 << 24, help="Rows that are in memory at a time.")] = 262144,
 ) -> None:
     """Load files into a space; nothing is visible until a build has published it."""
-    session = session_of(context)
+    session = command_context(context)
     if (parts is not None or direction is not None) and not create:
         raise typer.BadParameter("--parts and --direction shape a new space: say --create too")
-    if rejects is not None and on_bad_rows is OnBadRows.FAIL:
+    if rejects is not None and on_bad_rows is BadRowPolicy.FAIL:
         raise typer.BadParameter("--rejects is written with --on-bad-rows skip only")
-    weights, renamed = _pairs("--weight", weight), _pairs("--rename", rename)
+    weights, new_names = _parse_pairs("--weight", weight), _parse_pairs("--rename", rename)
     from asterism import ingest
 
-    with session.client(making=create) as client:
+    with session.client(create=create) as client:
         if create:
-            schema = ingest.schema_of(source, weights=weights, rename=renamed, root=root)
+            schema = ingest.schema_of(source, weights=weights, rename=new_names, root=root)
             schema = dataclasses.replace(schema, parts=parts or schema.parts, direction=direction.value if direction else schema.direction)
             client.create_space(space, schema, if_not_exists=True)
-        with session.output.progress() as tell:
+        with session.output.progress() as update:
 
-            def show(progress: Progress) -> None:
-                tell(f"load {space}", progress.rows_done, progress.rows_total, phase=progress.phase)
+            def on_progress(progress: LoadProgress) -> None:
+                update(f"load {space}", progress.rows_done, progress.rows_total, phase=progress.phase)
 
             report = ingest.load(
                 client,
                 space,
                 source,
-                progress=show,
+                progress=on_progress,
                 on_bad_rows=on_bad_rows.value,
                 rejects=rejects,
                 resume=resume,
                 chunk_rows=chunk_rows,
                 weights=weights,
-                rename=renamed,
+                rename=new_names,
                 root=root,
                 again=again,
             )
-        job = _build(session, client, space) if build else None
-    session.output.result({"load": report, "job": job} if build else report, lambda: _report(space, report, job))
+        job = _build_version(session, client, space) if build else None
+    session.output.result({"load": report, "job": job} if build else report, lambda: _render_report(space, report, job))
     if job is not None and job.state != "FINISHED":
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
+def _parse_pairs(option: str, texts: list[str] | None) -> dict[str, str]:
     """``A=B`` texts as a mapping."""
     pairs = {}
     for text in texts or ():
@@ -125,22 +125,22 @@ def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
     return pairs
 
 
-def _build(session: Session, client: Client, space: str) -> Job:
+def _build_version(session: CommandContext, client: Client, space: str) -> Job:
     job = client.submit_job(space, kind="build")
-    return wait_for(session.output, client, job.job_id, DEFAULT_WAIT_S)
+    return wait_for_job(session.output, client, job.job_id, DEFAULT_WAIT_S)
 
 
-def _written(report: LoadReport) -> str:
+def _load_summary(report: LoadReport) -> str:
     rows = report.nodes + report.edges
     rate = rows / report.seconds if report.seconds else 0.0
     rejected = f"; {report.rejected:,} bad rows are in {report.rejects}" if report.rejected else ""
     return f"loaded {report.nodes:,} nodes and {report.edges:,} edges in {report.seconds:.1f} s ({rate:,.0f} rows/s){rejected}"
 
 
-def _report(space: str, report: LoadReport, job: Job | None) -> RenderableType:
-    told = f"already loaded as commit {report.commit}; --again loads it once more" if report.already else _written(report)
+def _render_report(space: str, report: LoadReport, job: Job | None) -> RenderableType:
+    summary = f"already loaded as commit {report.commit}; --again loads it once more" if report.already else _load_summary(report)
     if job is None:
-        return f"{told}; `asterism job submit {space} --wait` makes it visible"
+        return f"{summary}; `asterism job submit {space} --wait` makes it visible"
     if job.state == "FINISHED":
-        return f"{told}; version {job.version} is published"
-    return f"{told}; the build {job.job_id} {job.state}: {job.cause}"
+        return f"{summary}; version {job.version} is published"
+    return f"{summary}; the build {job.job_id} {job.state}: {job.cause}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asterism.cli.output import table
-from asterism.cli.session import session_of
+from asterism.cli.session import command_context
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     from asterism import Client
 
-_REPORTED_S = 20.0
+_REPORT_TIMEOUT_S = 20.0
 """Seconds that storageds may take to report their inventories."""
 
 app = typer.Typer(no_args_is_help=True, help="The catalog of metad, as daemons follow it.")
 
 
-def described(state: meta.CatalogState) -> dict[str, Any]:
+def catalog_document(state: meta.CatalogState) -> dict[str, Any]:
     """Return a catalog's state as a JSON document."""
     return {
         "cluster": state.cluster,
@@ -75,52 +75,52 @@ def adopt(
     First lists the data on storageds that this catalog does not contain. This data is moved to quarantine, open loads are abandoned,
     and unfinished jobs are stopped.
     """
-    session = session_of(context)
+    session = command_context(context)
     with session.client(adopting=True) as client:
-        state = _reported(client)
-        adopting = bool(state.ahead) and not dry_run
-        if adopting and not yes:
+        state = _wait_for_reports(client)
+        will_adopt = bool(state.ahead) and not dry_run
+        if will_adopt and not yes:
             if session.output.as_json or not sys.stdin.isatty():
                 raise InvalidRequest("--yes: expected this option, because no terminal can confirm; list what would be given up with --dry-run first")
-            session.output.result(None, lambda: _page(state, done=False))
+            session.output.result(None, lambda: _render_state(state, done=False))
             typer.confirm("Give this up?", abort=True)
-        if adopting:
+        if will_adopt:
             state = client.session.catalog("adopt_catalog", meta.AdoptCatalogRequest(cluster=cluster))
-    session.output.result({"adopted": adopting, **described(state)}, lambda: _page(state, done=adopting))
+    session.output.result({"adopted": will_adopt, **catalog_document(state)}, lambda: _render_state(state, done=will_adopt))
 
 
-def _reported(client: Client) -> meta.CatalogState:
+def _wait_for_reports(client: Client) -> meta.CatalogState:
     """Return the catalog's state once all storageds that are ahead have reported, or after a timeout."""
-    until = time.monotonic() + _REPORTED_S
+    deadline = time.monotonic() + _REPORT_TIMEOUT_S
     while True:
         state: meta.CatalogState = client.session.catalog("describe_catalog", pb.Empty())
-        if all(f.reported for f in state.ahead if f.role == meta.STORAGED) or time.monotonic() > until:
+        if all(f.reported for f in state.ahead if f.role == meta.STORAGED) or time.monotonic() > deadline:
             return state
         time.sleep(0.2)
 
 
-def _page(state: meta.CatalogState, *, done: bool) -> RenderableType:
+def _render_state(state: meta.CatalogState, *, done: bool) -> RenderableType:
     from rich.console import Group
 
     if not state.ahead:
         return f"nothing to adopt: all daemons follow the catalog (revision {state.position.revision})"
-    ahead = [(meta.Role.Name(f.role).lower(), f.uuid, f.followed.revision, f.cluster or state.cluster, f.reported) for f in state.ahead]
-    unknown = [(u.host, u.space or u.space_id, _what(u), f"{u.bytes / 2**20:,.1f} MiB" if u.bytes else "-") for u in state.unknown]
+    ahead_rows = [(meta.Role.Name(f.role).lower(), f.uuid, f.followed.revision, f.cluster or state.cluster, f.reported) for f in state.ahead]
+    unknown_rows = [(u.host, u.space or u.space_id, _describe_unknown(u), f"{u.bytes / 2**20:,.1f} MiB" if u.bytes else "-") for u in state.unknown]
     verb = "were" if done else "would be"
-    rest = (
+    consequences = (
         f"data listed above: {verb} moved to quarantine; open loads: {len(state.open_loads)} {verb} abandoned; jobs: {len(state.jobs)} {verb} stopped"
     )
     return Group(
         f"the catalog is at revision {state.position.revision}",
-        table("daemons that followed another catalog", ("daemon", "host", "revision followed", "cluster", "reported"), ahead),
-        table("data that this catalog does not contain", ("host", "space", "what", "size"), unknown),
-        rest,
+        table("daemons that followed another catalog", ("daemon", "host", "revision followed", "cluster", "reported"), ahead_rows),
+        table("data that this catalog does not contain", ("host", "space", "what", "size"), unknown_rows),
+        consequences,
     )
 
 
-def _what(unknown: meta.UnknownData) -> str:
-    if unknown.loads:
-        return f"loads {', '.join(map(str, unknown.loads[:10]))}" + (" and more" if len(unknown.loads) > 10 else "")
-    if not unknown.job_id:
+def _describe_unknown(unknown_data: meta.UnknownData) -> str:
+    if unknown_data.loads:
+        return f"loads {', '.join(map(str, unknown_data.loads[:10]))}" + (" and more" if len(unknown_data.loads) > 10 else "")
+    if not unknown_data.job_id:
         return "the whole space"
-    return f"version {unknown.version}" if unknown.version else f"the output of job {unknown.job_id}"
+    return f"version {unknown_data.version}" if unknown_data.version else f"the output of job {unknown_data.job_id}"

@@ -17,40 +17,40 @@ _NODES = frozenset({"nodes", "src", "dst", "seeds", "pairs", "negatives"})
 """Fields of records that hold ids of nodes."""
 
 
-def starts(graph: Graph, words: Sequence[str]) -> Any:
+def parse_node_ids(graph: Graph, texts: Sequence[str]) -> Any:
     """Nodes as a command is told them: names where ids are strings, else whole numbers."""
-    return list(words) if graph.schema.named else [_number(word) for word in words]
+    return list(texts) if graph.schema.has_string_ids else [_parse_integer_id(text) for text in texts]
 
 
-def _number(word: str) -> int:
+def _parse_integer_id(text: str) -> int:
     try:
-        return int(word)
+        return int(text)
     except ValueError:
-        raise InvalidRequest(f"node {word!r}: ids of this space are whole numbers, not strings") from None
+        raise InvalidRequest(f"node {text!r}: ids of this space are whole numbers, not strings") from None
 
 
-def called(graph: Graph, record: Any, version: int | None = None) -> Any:
+def with_string_ids(graph: Graph, record: Any, version: int | None = None) -> Any:
     """A record with names in the place of ids, where ids of the space are strings; and the records in it, or of a list."""
-    if not graph.schema.named:
+    if not graph.schema.has_string_ids:
         return record
     if isinstance(record, list | tuple):
-        return type(record)(called(graph, each, version) for each in record)
+        return type(record)(with_string_ids(graph, item, version) for item in record)
     if not dataclasses.is_dataclass(record) or isinstance(record, type):
         return record
-    changed: dict[str, Any] = {}
+    replacements: dict[str, Any] = {}
     version = getattr(record, "version", version)
-    by_number = isinstance(getattr(record, "nodes", None), dict)  # a subgraph: what is not in its nodes is a number in it
+    nodes_by_type = isinstance(getattr(record, "nodes", None), dict)  # a subgraph: what is not in its nodes is a number in it
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
-        if field.name == "nodes" and by_number:
-            changed["nodes"] = {ntype: graph.node_names(ids, ntype, version=version) for ntype, ids in value.items()}
-        elif field.name in _NODES and not by_number and isinstance(value, np.ndarray) and value.dtype == np.int64:
-            changed[field.name] = graph.node_names(value, version=version)
+        if field.name == "nodes" and nodes_by_type:
+            replacements["nodes"] = {ntype: graph.node_names(ids, ntype, version=version) for ntype, ids in value.items()}
+        elif field.name in _NODES and not nodes_by_type and isinstance(value, np.ndarray) and value.dtype == np.int64:
+            replacements[field.name] = graph.node_names(value, version=version)
         elif isinstance(value, tuple) or dataclasses.is_dataclass(value):
-            changed[field.name] = called(graph, value, version)
-    return dataclasses.replace(record, **changed)
+            replacements[field.name] = with_string_ids(graph, value, version)
+    return dataclasses.replace(record, **replacements)
 
 
-def there(nodes: Any) -> Any:
+def present_nodes(nodes: Any) -> Any:
     """bool: which of some ids, or names, are nodes."""
     return nodes != "" if nodes.dtype.kind == "U" else nodes >= 0

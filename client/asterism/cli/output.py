@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 _UNITS = frozenset({"bytes", "files"})
 
 
-class Progressed(Protocol):
+class ProgressReporter(Protocol):
     """Whoever is told how far something is."""
 
-    def __call__(self, what: str, done: int, total: int | None, *, phase: str = "", rate: float = 0.0, left_s: float = 0.0) -> None:
+    def __call__(self, task: str, done: int, total: int | None, *, phase: str = "", rate: float = 0.0, left_s: float = 0.0) -> None:
         """`done` of `total` rows of `what`, which is in this phase; None where the total is not known.
 
         `rate` in rows a second and `left_s` are shown where whoever does the work gives them; else they are measured here.
         """
 
 
-class _Bars:
+class _ProgressBars:
     """A bar for each thing that is under way; its rate is that of its phase."""
 
     def __init__(self, progress: Progress) -> None:
@@ -38,55 +38,55 @@ class _Bars:
         self._phases: dict[str, tuple[str, int, float]] = {}
         """What is under way -> its phase, the rows that were done when that began, and the moment."""
         self._done: dict[str, int] = {}
-        self._told = time.monotonic()
+        self._updated_at = time.monotonic()
 
-    def tell(self, what: str, done: int, total: int | None, *, phase: str = "", rate: float = 0.0, left_s: float = 0.0) -> None:
-        if what not in self._bars:
-            self._bars[what] = self._progress.add_task(what, total=None, rows="", rate="", left="")
-        known, base, since = self._phases.get(what, (phase, 0, self._told))
-        if known != phase or done < base:
-            base, since = min(done, self._done.get(what, 0)), self._told
-        self._done[what] = done
-        self._phases[what] = (phase, base, since)
-        self._told = time.monotonic()
-        seconds = self._told - since
+    def update(self, task: str, done: int, total: int | None, *, phase: str = "", rate: float = 0.0, left_s: float = 0.0) -> None:
+        if task not in self._bars:
+            self._bars[task] = self._progress.add_task(task, total=None, rows="", rate="", left="")
+        known_phase, base, since = self._phases.get(task, (phase, 0, self._updated_at))
+        if known_phase != phase or done < base:
+            base, since = min(done, self._done.get(task, 0)), self._updated_at
+        self._done[task] = done
+        self._phases[task] = (phase, base, since)
+        self._updated_at = time.monotonic()
+        seconds = self._updated_at - since
         if not rate and seconds > 0.02:
             rate = (done - base) / seconds
         if not left_s and rate and total and total > done:
             left_s = (total - done) / rate
         self._progress.update(
-            self._bars[what],
-            description=f"{what} {phase}".rstrip(),
+            self._bars[task],
+            description=f"{task} {phase}".rstrip(),
             completed=done,
             total=total or None,
             rows=f"{done:,}/{total:,}" if total else f"{done:,}" if done else "",
-            rate=f"{rate:,.0f} {_unit(what)}/s" if rate else "",
+            rate=f"{rate:,.0f} {_unit(task)}/s" if rate else "",
             left=f"{left_s:,.0f} s left" if left_s else "",
         )
 
 
-def _unit(what: str) -> str:
+def _unit(task: str) -> str:
     """What is counted, where its name ends with that; else rows."""
-    last = what.rpartition(" ")[2]
-    return last if last in _UNITS else "rows"
+    last_word = task.rpartition(" ")[2]
+    return last_word if last_word in _UNITS else "rows"
 
 
-def plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """`value` as JSON has it: records are objects, arrays lists, enums their words."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value) if not field.name.startswith("_")}
+        return {field.name: to_json_value(getattr(value, field.name)) for field in dataclasses.fields(value) if not field.name.startswith("_")}
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_json_value(item) for key, item in value.items()}
     if hasattr(value, "to_dict"):
-        return plain(value.to_dict())
+        return to_json_value(value.to_dict())
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str):
-        return [plain(item) for item in value]
+        return [to_json_value(item) for item in value]
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
@@ -99,13 +99,13 @@ class Output:
     def result(self, value: object, render: Callable[[], RenderableType]) -> None:
         """Print `value` as the command's one JSON document, or what `render` makes of it for people."""
         if self.as_json:
-            print(json.dumps(plain(value)))
+            print(json.dumps(to_json_value(value)))
             return
         from rich.console import Console
 
         Console(highlight=False).print(render())
 
-    def remark(self, text: str) -> None:
+    def print_note(self, text: str) -> None:
         """Tell people what is going on; not part of the result."""
         if not self.as_json:
             from rich.console import Console
@@ -113,7 +113,7 @@ class Output:
             Console(stderr=True, highlight=False).print(text)
 
     @contextmanager
-    def progress(self) -> Iterator[Progressed]:
+    def progress(self) -> Iterator[ProgressReporter]:
         """Bars with rows, rows a second and the time that is left, while the block runs."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
@@ -125,7 +125,7 @@ class Output:
             *(TextColumn(f"{{task.fields[{name}]}}", justify="right") for name in ("rows", "rate", "left")),
         )
         with Progress(*columns, console=console, disable=self.as_json and not console.is_terminal) as progress:
-            yield _Bars(progress).tell
+            yield _ProgressBars(progress).update
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> RenderableType:
@@ -133,22 +133,22 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
     from rich import box
     from rich.table import Table
 
-    made = [list(row) for row in rows]
-    out = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    all_rows = [list(row) for row in rows]
+    result = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     for i, name in enumerate(columns):
-        numeric = bool(made) and all(isinstance(row[i], int | float) for row in made)
-        out.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    for row in made:
-        out.add_row(*(_word(cell) for cell in row))
-    return out
+        is_numeric = bool(all_rows) and all(isinstance(row[i], int | float) for row in all_rows)
+        result.add_column(name, justify="right" if is_numeric else "left", overflow="fold")
+    for row in all_rows:
+        result.add_row(*(_format_cell(cell) for cell in row))
+    return result
 
 
-def moment(milliseconds: int) -> str:
+def format_timestamp(milliseconds: int) -> str:
     """A moment in UTC, or a dash where there is none."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S") if milliseconds else "-"
 
 
-def _word(cell: object) -> str:
+def _format_cell(cell: object) -> str:
     from rich.markup import escape
 
     if isinstance(cell, bool):

@@ -25,7 +25,7 @@ Assign = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Of the assignment and of a sample.")]
-At = Annotated[int | None, typer.Option("--at", min=1, metavar="VERSION", help="Export this version.")]
+Version = Annotated[int | None, typer.Option("--at", min=1, metavar="VERSION", help="Export this version.")]
 Homogeneous = Annotated[bool, typer.Option("--homogeneous", help="Write a graph of one node and one edge type without types.")]
 Weight = Annotated[str, typer.Option(metavar="NAME", help="The feature that weights are written as; '' leaves them out.")]
 BalanceNtypes = Annotated[bool, typer.Option("--balance-ntypes/--no-balance-ntypes", help="Spread each node type evenly by itself.")]
@@ -42,7 +42,7 @@ Fanout = Annotated[str, typer.Option(metavar="N,N,...", help="Of the sample: in-
 SampleType = Annotated[str | None, typer.Option("--type", help="Of the sample: the type of the first nodes.")]
 
 
-def fanout_of(text: str) -> list[int]:
+def parse_fanout(text: str) -> list[int]:
     """What ``--fanout`` lists."""
     try:
         return [int(hop) for hop in text.split(",")] if text else []
@@ -50,7 +50,7 @@ def fanout_of(text: str) -> list[int]:
         raise InvalidRequest(f"--fanout {text!r}: expected whole numbers with commas, as 10,5") from error
 
 
-def method_of(text: str) -> str | Path:
+def parse_method(text: str) -> str | Path:
     """What ``--assign`` names."""
     if text in METHODS:
         return text
@@ -59,22 +59,22 @@ def method_of(text: str) -> str | Path:
     return Path(text)
 
 
-def balance_of(by_type: bool, by_value: Sequence[str] | None) -> Balance:
+def parse_balance(by_type: bool, by_value: Sequence[str] | None) -> Balance:
     """What ``--balance-ntypes`` and ``--balance-by`` ask for together."""
     if not by_value:
         return by_type
     if not by_type:
         raise InvalidRequest(f"--no-balance-ntypes and --balance-by {by_value[0]!r}: expected one of them")
-    found: dict[str, Any] = {}
-    for word in by_value:
-        kind, separator, value = word.partition("=")
+    balance: dict[str, Any] = {}
+    for option in by_value:
+        kind, separator, value = option.partition("=")
         if not separator or not kind or not value:
-            raise InvalidRequest(f"--balance-by {word!r}: expected TYPE=FEATURE or TYPE=FILE.npy, as item=split")
-        found[kind] = _array(value) if value.endswith(".npy") else value
-    return found
+            raise InvalidRequest(f"--balance-by {option!r}: expected TYPE=FEATURE or TYPE=FILE.npy, as item=split")
+        balance[kind] = _load_array(value) if value.endswith(".npy") else value
+    return balance
 
 
-def _array(path: str) -> Any:
+def _load_array(path: str) -> Any:
     import numpy as np
 
     try:

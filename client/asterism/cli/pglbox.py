@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli.drawing import SHOWN, Seed, Space, Version, in_a_row, read, titled
+from asterism.cli.drawing import MAX_SHOWN_ROWS, Seed, Space, Version, format_nodes, run_read_call, truncated_title
 from asterism.cli.output import table
 
 if TYPE_CHECKING:
@@ -35,21 +35,21 @@ def pglbox(
 ) -> None:
     """Draw the first batches of what a configuration of PGLBox's describes: pairs of walks, or nodes to infer."""
 
-    def ask(graph: Graph) -> Any:
+    def call(graph: Graph) -> Any:
         from asterism.pglbox import PGLBox
 
-        box = PGLBox(graph if at is None else graph.at(at), config, seed=seed)
-        return list(islice(box.infer() if infer else box.train(), batches))
+        pglbox_graph = PGLBox(graph if at is None else graph.at(at), config, seed=seed)
+        return list(islice(pglbox_graph.infer() if infer else pglbox_graph.train(), batches))
 
-    def render(found: Any, schema: Schema) -> RenderableType:
+    def render(result: Any, schema: Schema) -> RenderableType:
         if infer:
-            rows = [(batch.ntype, node) for batch in found for node in batch.ids[:SHOWN].tolist()]
-            return table(titled("nodes", sum(map(len, found))), ("type", "node"), rows[:SHOWN])
+            rows = [(batch.ntype, node) for batch in result for node in batch.ids[:MAX_SHOWN_ROWS].tolist()]
+            return table(truncated_title("nodes", sum(map(len, result))), ("type", "node"), rows[:MAX_SHOWN_ROWS])
         pairs = [
-            (batch.metapath, *pair, in_a_row(batch.negatives[i]) if batch.negatives is not None else "-")
-            for batch in found
-            for i, pair in enumerate(batch.pairs[:SHOWN].tolist())
+            (batch.metapath, *pair, format_nodes(batch.negatives[i]) if batch.negatives is not None else "-")
+            for batch in result
+            for i, pair in enumerate(batch.pairs[:MAX_SHOWN_ROWS].tolist())
         ]
-        return table(titled("pairs", sum(map(len, found))), ("metapath", "node", "near", "negatives"), pairs[:SHOWN])
+        return table(truncated_title("pairs", sum(map(len, result))), ("metapath", "node", "near", "negatives"), pairs[:MAX_SHOWN_ROWS])
 
-    read(context, space, ask, render)
+    run_read_call(context, space, call, render)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli.drawing import SHOWN, Along, Direction, Nodes, NodeType, Space, Uniform, Version, Where, in_a_row, read, rows_table, titled
-from asterism.cli.naming import starts, there
+from asterism.cli.drawing import MAX_SHOWN_ROWS, EdgeTypes, Direction, Nodes, NodeType, Space, Uniform, Version, Where, format_nodes, run_read_call, rows_table, truncated_title
+from asterism.cli.naming import parse_node_ids, present_nodes
 from asterism.cli.output import table
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def top(
     space: Space,
     nodes: Nodes,
     *,
-    kinds: Along = None,
+    kinds: EdgeTypes = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Edges of each node at most.")] = 10,
     node_type: NodeType = None,
     direction: Direction = "out",
@@ -35,16 +35,16 @@ def top(
 ) -> None:
     """Give the heaviest edges of each given node, heaviest first."""
 
-    def ask(graph: Graph) -> Any:
+    def call(graph: Graph) -> Any:
         return graph.top_k_neighbors(
-            starts(graph, nodes), kinds or None, k, ntype=node_type, direction=direction, weight=weight, where=where, edge_ids=True, version=at
+            parse_node_ids(graph, nodes), kinds or None, k, ntype=node_type, direction=direction, weight=weight, where=where, edge_ids=True, version=at
         )
 
-    def render(found: Any, schema: Schema) -> RenderableType:
-        told = [_weighed(row, heavy) for row, heavy in zip(found.nodes, found.weights, strict=True)]
-        return rows_table("heaviest neighbors", ("node", "neighbor (weight)"), nodes, told, len(nodes))
+    def render(result: Any, schema: Schema) -> RenderableType:
+        row_texts = [_format_weighted(row, edge_weights) for row, edge_weights in zip(result.nodes, result.weights, strict=True)]
+        return rows_table("heaviest neighbors", ("node", "neighbor (weight)"), nodes, row_texts, len(nodes))
 
-    read(context, space, ask, render)
+    run_read_call(context, space, call, render)
 
 
 def pagerank(
@@ -52,7 +52,7 @@ def pagerank(
     space: Space,
     nodes: Nodes,
     *,
-    kinds: Along = None,
+    kinds: EdgeTypes = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Nodes for each at most.")] = 10,
     alpha: Annotated[float, typer.Option(help="The probability that a walk ends, before each step.")] = 0.15,
     epsilon: Annotated[float, typer.Option(help="How much a node may hold back, per unit of its edges' weight.")] = 1e-4,
@@ -65,9 +65,9 @@ def pagerank(
 ) -> None:
     """Give the nodes at which random walks from each given node end most often: personalised PageRank."""
 
-    def ask(graph: Graph) -> Any:
+    def call(graph: Graph) -> Any:
         return graph.personalized_pagerank(
-            starts(graph, nodes),
+            parse_node_ids(graph, nodes),
             kinds or None,
             k,
             alpha=alpha,
@@ -80,24 +80,24 @@ def pagerank(
             version=at,
         )
 
-    def render(found: Any, schema: Schema) -> RenderableType:
-        told = [_weighed(row, scores) for row, scores in zip(found.nodes, found.scores, strict=True)]
-        return rows_table("personalised PageRank", ("node", "node (score)"), nodes, told, len(nodes))
+    def render(result: Any, schema: Schema) -> RenderableType:
+        row_texts = [_format_weighted(row, scores) for row, scores in zip(result.nodes, result.scores, strict=True)]
+        return rows_table("personalised PageRank", ("node", "node (score)"), nodes, row_texts, len(nodes))
 
-    read(context, space, ask, render)
-
-
-def _weighed(nodes: Any, weights: Any) -> str:
-    hit = there(nodes)
-    return ", ".join(f"{node} ({heavy:.6g})" for node, heavy in zip(nodes[hit].tolist(), weights[hit].tolist(), strict=True)) or "no neighbors"
+    run_read_call(context, space, call, render)
 
 
-def everything(
+def _format_weighted(nodes: Any, weights: Any) -> str:
+    present = present_nodes(nodes)
+    return ", ".join(f"{node} ({edge_weight:.6g})" for node, edge_weight in zip(nodes[present].tolist(), weights[present].tolist(), strict=True)) or "no neighbors"
+
+
+def all_neighbors(
     context: typer.Context,
     space: Space,
     nodes: Nodes,
     *,
-    kinds: Along = None,
+    kinds: EdgeTypes = None,
     sort: Annotated[
         str | None, typer.Option(metavar="id|weight", help="By id, or by weight, heaviest first. Default: edge type by edge type.")
     ] = None,
@@ -109,16 +109,16 @@ def everything(
 ) -> None:
     """Give all neighbors of each given node."""
 
-    def ask(graph: Graph) -> Any:
+    def call(graph: Graph) -> Any:
         return graph.neighbors(
-            starts(graph, nodes), kinds or None, ntype=node_type, direction=direction, weight=weight, where=where, sort=sort, version=at
+            parse_node_ids(graph, nodes), kinds or None, ntype=node_type, direction=direction, weight=weight, where=where, sort=sort, version=at
         )
 
-    def render(found: Any, schema: Schema) -> RenderableType:
-        told = [_weighed(found.nodes[a:b], found.weights[a:b]) for a, b in pairwise(found.indptr.tolist())]
-        return rows_table("neighbors", ("node", "neighbor (weight)"), nodes, told, len(nodes))
+    def render(result: Any, schema: Schema) -> RenderableType:
+        row_texts = [_format_weighted(result.nodes[a:b], result.weights[a:b]) for a, b in pairwise(result.indptr.tolist())]
+        return rows_table("neighbors", ("node", "neighbor (weight)"), nodes, row_texts, len(nodes))
 
-    read(context, space, ask, render)
+    run_read_call(context, space, call, render)
 
 
 def degrees(
@@ -126,7 +126,7 @@ def degrees(
     space: Space,
     nodes: Nodes,
     *,
-    kinds: Along = None,
+    kinds: EdgeTypes = None,
     node_type: NodeType = None,
     direction: Direction = "out",
     weight: Annotated[
@@ -137,16 +137,16 @@ def degrees(
 ) -> None:
     """Count the edges of each given node, type by type, or sum their weights."""
 
-    def ask(graph: Graph) -> Any:
+    def call(graph: Graph) -> Any:
         types = kinds or [edge.name for edge in graph.schema.edge_types]
-        counted = graph.degrees(starts(graph, nodes), types, ntype=node_type, direction=direction, weight=weight, where=where, version=at)
-        return {"nodes": nodes, "types": types, "degrees": counted}
+        counts = graph.degrees(parse_node_ids(graph, nodes), types, ntype=node_type, direction=direction, weight=weight, where=where, version=at)
+        return {"nodes": nodes, "types": types, "degrees": counts}
 
-    def render(found: Any, schema: Schema) -> RenderableType:
-        rows = [(node, *counts) for node, counts in zip(nodes[:SHOWN], found["degrees"].tolist(), strict=False)]
-        return table(titled("degrees", len(nodes)), ("node", *found["types"]), rows)
+    def render(result: Any, schema: Schema) -> RenderableType:
+        rows = [(node, *counts) for node, counts in zip(nodes[:MAX_SHOWN_ROWS], result["degrees"].tolist(), strict=False)]
+        return table(truncated_title("degrees", len(nodes)), ("node", *result["types"]), rows)
 
-    read(context, space, ask, render)
+    run_read_call(context, space, call, render)
 
 
 def graphs(
@@ -158,8 +158,8 @@ def graphs(
 ) -> None:
     """Give the nodes of graphs within the graph."""
 
-    def render(found: Any, schema: Schema) -> RenderableType:
-        told = [in_a_row(found[row]) or "no node" for row in range(len(found))]
-        return rows_table("graphs", ("label", "nodes"), labels, told, len(labels))
+    def render(result: Any, schema: Schema) -> RenderableType:
+        row_texts = [format_nodes(result[row]) or "no node" for row in range(len(result))]
+        return rows_table("graphs", ("label", "nodes"), labels, row_texts, len(labels))
 
-    read(context, space, lambda graph: graph.graph_nodes(labels, version=at), render)
+    run_read_call(context, space, lambda graph: graph.graph_nodes(labels, version=at), render)

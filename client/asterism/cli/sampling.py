@@ -8,31 +8,31 @@ import typer
 
 from asterism.cli import budgeting, contrasting, layering, pglbox, reading, sharing, walking
 from asterism.cli.drawing import (
-    SHOWN,
+    MAX_SHOWN_ROWS,
     Count,
     Direction,
     Distinct,
     Explain,
-    Last,
+    LatestEdges,
     Nodes,
     NodeType,
     Probabilities,
     Seed,
     Space,
-    Strict,
+    StrictTime,
     Uniform,
-    Until,
+    AsOfTime,
     Version,
     Weight,
     Where,
-    draw,
-    in_a_row,
-    seen,
-    titled,
+    run_sample_call,
+    format_nodes,
+    temporal_arguments,
+    truncated_title,
     type_names,
-    with_probabilities,
+    add_probability_column,
 )
-from asterism.cli.naming import starts, there
+from asterism.cli.naming import parse_node_ids, present_nodes
 from asterism.cli.output import table
 from asterism_proto.errors import InvalidRequest
 
@@ -64,11 +64,11 @@ def nodes(
     """Draw nodes by weight."""
 
     def render(sample: Any, schema: Schema) -> RenderableType:
-        names, columns = with_probabilities(("type", "node"), [sample.nodes], sample)
-        return table(titled("nodes", len(sample)), names, zip(type_names(schema, "node", sample.types[:SHOWN]), *columns, strict=True))
+        names, columns = add_probability_column(("type", "node"), [sample.nodes], sample)
+        return table(truncated_title("nodes", len(sample)), names, zip(type_names(schema, "node", sample.types[:MAX_SHOWN_ROWS]), *columns, strict=True))
 
-    def ask(graph: Graph, asked: Any) -> Any:
-        return asked.sample_nodes(
+    def call(graph: Graph, sampler: Any) -> Any:
+        return sampler.sample_nodes(
             count,
             kinds or None,
             weighted=not uniform,
@@ -80,7 +80,7 @@ def nodes(
             version=at,
         )
 
-    draw(context, space, ask, render, explain=explain)
+    run_sample_call(context, space, call, render, explain=explain)
 
 
 @app.command(epilog="Example: asterism sample edges shop -n 5 --type user:buys:item --where 'weight > 2' --probabilities")
@@ -102,12 +102,12 @@ def edges(
     """Draw edges by weight."""
 
     def render(sample: Any, schema: Schema) -> RenderableType:
-        drawn = [sample.src, sample.dst, sample.edge_ids, sample.weights]
-        names, columns = with_probabilities(("type", "from", "to", "edge id", "weight"), drawn, sample)
-        return table(titled("edges", len(sample)), names, zip(type_names(schema, "edge", sample.types[:SHOWN]), *columns, strict=True))
+        sampled_columns = [sample.src, sample.dst, sample.edge_ids, sample.weights]
+        names, columns = add_probability_column(("type", "from", "to", "edge id", "weight"), sampled_columns, sample)
+        return table(truncated_title("edges", len(sample)), names, zip(type_names(schema, "edge", sample.types[:MAX_SHOWN_ROWS]), *columns, strict=True))
 
-    def ask(graph: Graph, asked: Any) -> Any:
-        return asked.sample_edges(
+    def call(graph: Graph, sampler: Any) -> Any:
+        return sampler.sample_edges(
             count,
             kinds or None,
             weighted=not uniform,
@@ -119,7 +119,7 @@ def edges(
             version=at,
         )
 
-    draw(context, space, ask, render, explain=explain)
+    run_sample_call(context, space, call, render, explain=explain)
 
 
 @app.command(epilog="Example: asterism sample neighbors shop 17 23 --type user:buys:item -n 5")
@@ -136,9 +136,9 @@ def neighbors(
     weight: Weight = "",
     where: Where = "",
     distinct: Distinct = False,
-    until: Until = None,
-    strict: Strict = False,
-    last: Last = False,
+    until: AsOfTime = None,
+    strict: StrictTime = False,
+    last: LatestEdges = False,
     probabilities: Probabilities = False,
     seed: Seed = None,
     at: Version = None,
@@ -148,14 +148,14 @@ def neighbors(
 
     def render(sample: Any, schema: Schema) -> RenderableType:
         rows = []
-        for i, node in enumerate(nodes[:SHOWN]):
-            drawn = in_a_row(sample.nodes[i], None if sample.probabilities is None else sample.probabilities[i])
-            rows.append((node, drawn or "no neighbors"))
-        return table(titled("neighbors", len(nodes)), ("node", "drawn neighbors"), rows)
+        for i, node in enumerate(nodes[:MAX_SHOWN_ROWS]):
+            row_text = format_nodes(sample.nodes[i], None if sample.probabilities is None else sample.probabilities[i])
+            rows.append((node, row_text or "no neighbors"))
+        return table(truncated_title("neighbors", len(nodes)), ("node", "drawn neighbors"), rows)
 
-    def ask(graph: Graph, asked: Any) -> Any:
-        return asked.sample_neighbors(
-            starts(graph, nodes),
+    def call(graph: Graph, sampler: Any) -> Any:
+        return sampler.sample_neighbors(
+            parse_node_ids(graph, nodes),
             kinds,
             count,
             ntype=node_type,
@@ -165,12 +165,12 @@ def neighbors(
             where=where,
             replace=not (distinct or last),
             probabilities=probabilities,
-            **seen(nodes, until, strict=strict, last=last),
+            **temporal_arguments(nodes, until, strict=strict, latest=last),
             seed=seed,
             version=at,
         )
 
-    draw(context, space, ask, render, explain=explain)
+    run_sample_call(context, space, call, render, explain=explain)
 
 
 def parse_hop(text: str) -> tuple[list[str], int]:
@@ -205,14 +205,14 @@ def fanout(
     def render(sample: Any, schema: Schema) -> RenderableType:
         rows = []
         for i, h in enumerate(sample.hops):
-            first = in_a_row(h.nodes[:10], None if h.probabilities is None else h.probabilities[:10])
-            rows.append((i + 1, hop[i], len(h), int(there(h.nodes).sum()), first))
+            first = format_nodes(h.nodes[:10], None if h.probabilities is None else h.probabilities[:10])
+            rows.append((i + 1, hop[i], len(h), int(present_nodes(h.nodes).sum()), first))
         return table("hops", ("hop", "drawn", "places", "filled", "the first ones"), rows)
 
-    def ask(graph: Graph, asked: Any) -> Any:
+    def call(graph: Graph, sampler: Any) -> Any:
         metapath, counts = [names for names, _ in hops], [count for _, count in hops]
-        return asked.sample_fanout(
-            starts(graph, nodes),
+        return sampler.sample_fanout(
+            parse_node_ids(graph, nodes),
             metapath,
             counts,
             ntype=node_type,
@@ -226,7 +226,7 @@ def fanout(
             version=at,
         )
 
-    draw(context, space, ask, render, explain=explain)
+    run_sample_call(context, space, call, render, explain=explain)
 
 
 for _name, _command, _examples in (
@@ -250,7 +250,7 @@ for _name, _command, _examples in (
     ("adjacency", layering.adjacency, "Example: asterism sample adjacency shop --rows 17,23 --cols 3,40,41 --type user:buys:item"),
     ("top", reading.top, "Example: asterism sample top shop 17 23 --type user:buys:item -k 3"),
     ("pagerank", reading.pagerank, "Example: asterism sample pagerank shop 17 23 --type user:follows:user -k 32 --epsilon 1e-5"),
-    ("all", reading.everything, "Example: asterism sample all shop 17 --type user:buys:item --sort weight"),
+    ("all", reading.all_neighbors, "Example: asterism sample all shop 17 --type user:buys:item --sort weight"),
     ("degrees", reading.degrees, "Example: asterism sample degrees shop 17 23 --type user:buys:item --weight weight"),
     ("graphs", reading.graphs, "Example: asterism sample graphs molecules benzene toluene"),
 ):

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from asterism.cli.session import session_of
+from asterism.cli.session import command_context
 
 EXAMPLES = "Example: asterism serve data/ --listen 0.0.0.0:9669 --http-listen 0.0.0.0:19669"
 
@@ -38,10 +38,10 @@ def serve(
     ] = None,
 ) -> None:
     """Serve a folder until SIGTERM or Ctrl-C: metad, storaged and graphd in one process."""
-    output = session_of(context).output
+    output = command_context(context).output
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, lambda *_: stop.set())
     from standalone import app as standalone
     from standalone.settings import StandaloneSettings
 
@@ -49,25 +49,25 @@ def serve(
     service = standalone.Standalone(path, StandaloneSettings(allowed_addresses=allowed))
     try:
         service.start()
-        doors = service.open_ports(listen=listen, http_listen=http_listen, http_names=http_name or ())
+        ports = service.open_ports(listen=listen, http_listen=http_listen, http_names=http_name or ())
         output.result(
-            {"path": str(path), "address": doors.address, "http_address": doors.http_address},
-            lambda: f"Asterism serves {path}\n  gRPC  {doors.address}\n  pages http://{doors.http_address}/ui\n  stop  Ctrl-C",
+            {"path": str(path), "address": ports.address, "http_address": ports.http_address},
+            lambda: f"Asterism serves {path}\n  gRPC  {ports.address}\n  pages http://{ports.http_address}/ui\n  stop  Ctrl-C",
         )
         stop.wait()
-        output.remark("stopping")
+        output.print_note("stopping")
     finally:
         service.stop()
 
 
-def allowed_addresses(given: Sequence[str], *, listen: str, http_listen: str, http_names: Sequence[str]) -> str:
+def allowed_addresses(addresses: Sequence[str], *, listen: str, http_listen: str, http_names: Sequence[str]) -> str:
     """Return the setting ``allowed_addresses`` of a served folder.
 
     Only processes of this host can connect to a loopback interface. They may name local folders unless the option says otherwise; a
     further name of the HTTP port means that others come through a proxy.
     """
     local = not http_names and _is_loopback(listen) and _is_loopback(http_listen)
-    return ",".join(given) if given else "file:///" if local else ""
+    return ",".join(addresses) if addresses else "file:///" if local else ""
 
 
 def _is_loopback(address: str) -> bool:

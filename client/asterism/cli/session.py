@@ -20,7 +20,7 @@ DEFAULT_ADDRESS = "localhost:9669"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class CommandContext:
     """The global options, as every command gets them."""
 
     address: str | None
@@ -31,11 +31,11 @@ class Session:
     output: Output
 
     @contextmanager
-    def client(self, *, reading: bool = False, making: bool = False, adopting: bool = False) -> Iterator[Client]:
+    def client(self, *, allow_read_only: bool = False, create: bool = False, adopting: bool = False) -> Iterator[Client]:
         """A client of the address, or of the embedded graph, for as long as the block runs.
 
-        A command that is only ``reading`` does with what is published where another process has the folder open. Only one
-        that is ``making`` a space makes the folder: of any other its name is a slip where it is not there.
+        A command that is only ``allow_read_only`` does with what is published where another process has the folder open. Only one
+        that is ``create`` a space makes the folder: of any other its name is a slip where it is not there.
 
         A command that is ``adopting`` opens a folder whose catalog is an older copy.
         """
@@ -44,31 +44,31 @@ class Session:
         if self.path is not None:
             if self.address is not None:
                 raise InvalidRequest(f"both --address {self.address} and --path {self.path}; say which of the two")
-            with self._opened(self.path, reading=reading, making=making, adopting=adopting) as client:
+            with self._open_embedded(self.path, allow_read_only=allow_read_only, create=create, adopting=adopting) as client:
                 yield client
         else:
             with asterism.connect(self.address or DEFAULT_ADDRESS, timeout_s=self.timeout_s) as client:
                 yield client
 
-    def _opened(self, path: Path, *, reading: bool, making: bool, adopting: bool) -> Client:
+    def _open_embedded(self, path: Path, *, allow_read_only: bool, create: bool, adopting: bool) -> Client:
         import asterism
 
         try:
-            mode = "w" if making else "r+"
+            mode = "w" if create else "r+"
             return asterism.open(path, mode=mode, adopting=True) if adopting else asterism.open(path, mode=mode)
-        except Conflict as taken:
-            if not reading:
+        except Conflict as conflict:
+            if not allow_read_only:
                 raise
             try:
                 client = asterism.open(path, mode="r")
             except AsterismError:
-                raise taken from None  # nothing is published there: what matters is who has the folder
-            self.output.remark(f"note: {path} is open in another process; this is what it had published by now")
+                raise conflict from None  # nothing is published there: what matters is who has the folder
+            self.output.print_note(f"note: {path} is open in another process; this is what it had published by now")
             return client
 
 
-def session_of(context: typer.Context) -> Session:
+def command_context(context: typer.Context) -> CommandContext:
     """The session that the global options made."""
     session = context.find_root().obj
-    assert isinstance(session, Session)
+    assert isinstance(session, CommandContext)
     return session

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli.drawing import Along, Direction, Explain, Nodes, NodeType, Seed, Space, Uniform, Version, Weight, Where, draw, whole_numbers
-from asterism.cli.naming import starts
+from asterism.cli.drawing import EdgeTypes, Direction, Explain, Nodes, NodeType, Seed, Space, Uniform, Version, Weight, Where, run_sample_call, parse_integers
+from asterism.cli.naming import parse_node_ids
 from asterism.cli.output import table
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def labor(
     nodes: Nodes,
     *,
     fanout: Annotated[str, typer.Option(metavar="N[,N...]", help="Neighbors to expect of each node and edge type, hop by hop; -1 is all.")],
-    kinds: Along = None,
+    kinds: EdgeTypes = None,
     node_type: NodeType = None,
     direction: Direction = "out",
     importance: Annotated[int, typer.Option(min=-1, max=100, help="Steps that make shared neighbors more probable; -1: as many as it takes.")] = 0,
@@ -37,11 +37,11 @@ def labor(
     explain: Explain = False,
 ) -> None:
     """Draw the neighborhood of the given nodes by layer-neighbor sampling: fewer different nodes for the same fanout."""
-    fanouts = whole_numbers("--fanout", fanout, least=-1)
+    fanouts = parse_integers("--fanout", fanout, minimum=-1)
 
-    def ask(graph: Graph, asked: Any) -> Any:
-        return asked.sample_labor(
-            starts(graph, nodes),
+    def call(graph: Graph, sampler: Any) -> Any:
+        return sampler.sample_labor(
+            parse_node_ids(graph, nodes),
             fanouts,
             kinds or None,
             importance=importance,
@@ -57,8 +57,8 @@ def labor(
         )
 
     def render(sample: Any, schema: Schema) -> RenderableType:
-        counted = [(name, "nodes", *counts) for name, counts in sample.num_sampled_nodes.items()]
-        counted += [(name, "edges", "", *counts) for name, counts in sample.num_sampled_edges.items()]
-        return table("labor", ("type", "what", "given", *(f"hop {h + 1}" for h in range(len(fanouts)))), counted)
+        rows = [(name, "nodes", *counts) for name, counts in sample.num_sampled_nodes.items()]
+        rows += [(name, "edges", "", *counts) for name, counts in sample.num_sampled_edges.items()]
+        return table("labor", ("type", "what", "given", *(f"hop {h + 1}" for h in range(len(fanouts)))), rows)
 
-    draw(context, space, ask, render, explain=explain)
+    run_sample_call(context, space, call, render, explain=explain)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli.output import moment, plain, table
-from asterism.cli.session import session_of
+from asterism.cli.output import format_timestamp, to_json_value, table
+from asterism.cli.session import command_context
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -62,18 +62,18 @@ def create(
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="An equal space that is there already is no conflict.")] = False,
 ) -> None:
     """Make a space from a schema file."""
-    session = session_of(context)
-    wanted = read_schema(schema)
-    with session.client(making=True) as client:
-        info = client.create_space(space, wanted, if_not_exists=if_not_exists)
+    session = command_context(context)
+    parsed_schema = read_schema(schema)
+    with session.client(create=True) as client:
+        info = client.create_space(space, parsed_schema, if_not_exists=if_not_exists)
     session.output.result(info, lambda: f"space [bold]{info.name}[/bold] has {info.schema.parts} parts; `asterism load {info.name} SOURCE` fills it")
 
 
 @app.command("list", epilog="Example: asterism space list --json")
 def list_spaces(context: typer.Context) -> None:
     """List the spaces."""
-    session = session_of(context)
-    with session.client(reading=True) as client:
+    session = command_context(context)
+    with session.client(allow_read_only=True) as client:
         infos = list(client.spaces())
     session.output.result(infos, lambda: spaces_table(infos))
 
@@ -81,7 +81,7 @@ def list_spaces(context: typer.Context) -> None:
 def spaces_table(infos: list[SpaceInfo]) -> RenderableType:
     """What there is, a line per space."""
     rows = [
-        (i.name, i.schema.parts, len(i.schema.node_types), len(i.schema.edge_types), i.version or "none yet", moment(i.created_ms))
+        (i.name, i.schema.parts, len(i.schema.node_types), len(i.schema.edge_types), i.version or "none yet", format_timestamp(i.created_ms))
         for i in sorted(infos, key=lambda i: i.name)
     ]
     return table("spaces", ("space", "parts", "node types", "edge types", "version", "created (UTC)"), rows)
@@ -90,8 +90,8 @@ def spaces_table(infos: list[SpaceInfo]) -> RenderableType:
 @app.command(epilog="Example: asterism space describe shop")
 def describe(context: typer.Context, space: Name) -> None:
     """Show a space's schema, and what its current version holds."""
-    session = session_of(context)
-    with session.client(reading=True) as client:
+    session = command_context(context)
+    with session.client(allow_read_only=True) as client:
         info = client.describe(space)
         versions = list(client.versions(space))
         manifest = client.manifest(space) if info.version else None
@@ -111,7 +111,7 @@ def _description(info: SpaceInfo, versions: list[VersionInfo], manifest: Version
         weight = manifest.weight(element.upper(), type_id) if manifest else "-"
         rows.append((element, name, count, weight if kind.weighted else "-", features or "-"))
     head = f"[bold]{info.name}[/bold]: {schema.parts} parts, ids {schema.ids}, placement {schema.placement}, direction {schema.direction}"
-    history = [(v.version, v.cut, v.job_id, moment(v.created_ms), v.digest[:12]) for v in versions]
+    history = [(v.version, v.cut, v.job_id, format_timestamp(v.created_ms), v.digest[:12]) for v in versions]
     return Group(
         head,
         table("types", ("", "name", "count", "weight", "features"), rows),
@@ -122,21 +122,21 @@ def _description(info: SpaceInfo, versions: list[VersionInfo], manifest: Version
 @app.command(epilog="Examples: asterism space versions shop; asterism space versions shop --json | jq '.[].pins[].owner'")
 def versions(context: typer.Context, space: Name) -> None:
     """Show the versions that are served, and who holds them."""
-    session = session_of(context)
-    with session.client(reading=True) as client:
-        found, pins = client.versions(space), client.pins(space)
-    of = {info.version: [pin for pin in pins if pin.version == info.version] for info in found}
+    session = command_context(context)
+    with session.client(allow_read_only=True) as client:
+        version_infos, pins = client.versions(space), client.pins(space)
+    pins_by_version = {info.version: [pin for pin in pins if pin.version == info.version] for info in version_infos}
     session.output.result(
-        [{**plain(info), "pins": of[info.version]} for info in found], lambda: table("versions", _COLUMNS, [_line(i, of[i.version]) for i in found])
+        [{**to_json_value(info), "pins": pins_by_version[info.version]} for info in version_infos], lambda: table("versions", _VERSION_COLUMNS, [_version_row(i, pins_by_version[i.version]) for i in version_infos])
     )
 
 
-_COLUMNS = ("version", "shows commits up to", "job", "published (UTC)", "digest", "held by")
+_VERSION_COLUMNS = ("version", "shows commits up to", "job", "published (UTC)", "digest", "held by")
 
 
-def _line(info: VersionInfo, pins: list[PinInfo]) -> tuple[object, ...]:
-    held = "\n".join(f"{pin.owner or 'somebody'} until {moment(pin.expires_ms)}" for pin in pins)
-    return info.version, info.cut, info.job_id, moment(info.created_ms), info.digest[:12], held or "-"
+def _version_row(info: VersionInfo, pins: list[PinInfo]) -> tuple[object, ...]:
+    pin_lines = "\n".join(f"{pin.owner or 'somebody'} until {format_timestamp(pin.expires_ms)}" for pin in pins)
+    return info.version, info.cut, info.job_id, format_timestamp(info.created_ms), info.digest[:12], pin_lines or "-"
 
 
 @app.command(epilog="Example: asterism space drop shop --yes")
@@ -148,7 +148,7 @@ def drop(
     if_exists: Annotated[bool, typer.Option("--if-exists", help="A space that is not there is no error.")] = False,
 ) -> None:
     """Remove a space with all that it holds."""
-    session = session_of(context)
+    session = command_context(context)
     if not yes and not typer.confirm(f"Remove the space {space!r} with all its data?", err=True):
         raise typer.Abort
     with session.client() as client:

@@ -8,12 +8,12 @@ import typer
 
 from asterism.cli.exits import ExitCode
 from asterism.cli.output import table
-from asterism.cli.session import session_of
+from asterism.cli.session import command_context
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from asterism.verification import Finding, Report
+    from asterism.verification import Finding, VerificationReport
 
 EXAMPLES = (
     "Exit code 1 where a draw does not follow its weights. Examples: asterism verify shop --draws 1000000 --alpha 1e-6; "
@@ -42,8 +42,8 @@ def verify(
     rows, by size of the weight, by place in a request, from single draws, by neighbor. `corrected` is the p-value after Holm's
     correction for the number of tests; `sees` is the total variation from which on a bias would have been found.
     """
-    session = session_of(context)
-    with session.client(reading=True) as client, session.output.progress() as tell:
+    session = command_context(context)
+    with session.client(allow_read_only=True) as client, session.output.progress() as update:
         report = client.verify(
             space,
             weights=weight or None,
@@ -54,30 +54,30 @@ def verify(
             seed=seed,
             version=at,
             timeout_s=within,
-            on_progress=tell,
+            on_progress=update,
         )
-    session.output.result({"passed": report.passed, "failures": report.failures, "report": report}, lambda: _page(report))
+    session.output.result({"passed": report.passed, "failures": report.failures, "report": report}, lambda: _render_report(report))
     if not report.passed:
         raise typer.Exit(ExitCode.FAILED)
 
 
 def _row(finding: Finding) -> tuple[object, ...]:
-    sees = "-" if finding.detectable is None else f"{finding.detectable:.2%}"
-    numbers = (f"{finding.draws:,}", finding.cells, f"{finding.statistic:,.1f}", finding.freedom, f"{finding.p:.2g}", f"{finding.adjusted:.2g}", sees)
-    return (finding.subject, finding.test, *numbers, "ok" if finding.passed else "WRONG")
+    detectable = "-" if finding.detectable is None else f"{finding.detectable:.2%}"
+    cells = (f"{finding.draws:,}", finding.cells, f"{finding.statistic:,.1f}", finding.freedom, f"{finding.p:.2g}", f"{finding.adjusted:.2g}", detectable)
+    return (finding.subject, finding.test, *cells, "ok" if finding.passed else "WRONG")
 
 
-def _page(report: Report) -> RenderableType:
+def _render_report(report: VerificationReport) -> RenderableType:
     from rich.console import Group
     from rich.markup import escape
 
     columns = ("draws of", "test", "draws", "cells", "G", "freedom", "p", "corrected", "sees", "")
     exact = sum(check.passed for check in report.checks)
-    word = "[green]draws follow their weights[/green]" if report.passed else "[red]draws do not follow their weights[/red]"
+    verdict = "[green]draws follow their weights[/green]" if report.passed else "[red]draws do not follow their weights[/red]"
     return Group(
         table(f"version {report.version} of {report.space}, {report.digest[:12]}", columns, [_row(finding) for finding in report.findings]),
         f"{exact} of {len(report.checks)} counts and sums of the manifest are what {report.scanned:,} scanned rows give",
         *(f"[red]{escape(failure)}[/red]" for failure in report.failures),
-        f"{word}: {len(report.findings)} tests at alpha {report.alpha:g} over all ({report.correction}), power {report.power:g} for what they see; "
+        f"{verdict}: {len(report.findings)} tests at alpha {report.alpha:g} over all ({report.correction}), power {report.power:g} for what they see; "
         f"{report.seconds:.1f} s, --seed {report.seed} repeats it",
     )

@@ -9,32 +9,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asterism.cli.drawing import (
-    SHOWN,
-    Along,
+    MAX_SHOWN_ROWS,
+    EdgeTypes,
     Count,
     Direction,
     Explain,
-    Last,
+    LatestEdges,
     Nodes,
     NodeType,
     Seed,
     Space,
-    Strict,
+    StrictTime,
     Uniform,
-    Until,
+    AsOfTime,
     Version,
     Weight,
     Where,
-    draw,
-    in_a_row,
-    read,
+    run_sample_call,
+    format_nodes,
+    run_read_call,
     rows_table,
-    seen,
+    temporal_arguments,
     split_types,
-    titled,
-    whole_numbers,
+    truncated_title,
+    parse_integers,
 )
-from asterism.cli.naming import starts, there
+from asterism.cli.naming import parse_node_ids, present_nodes
 from asterism.cli.output import table
 from asterism_proto.errors import InvalidRequest
 
@@ -47,18 +47,18 @@ if TYPE_CHECKING:
 Step = Annotated[
     list[str] | None, typer.Option(metavar="TYPE[,TYPE...]", help="A step: its edge types, * for all. Repeat for more. Default: all, always.")
 ]
-AsPath = Annotated[str | None, typer.Option("--metapath", help="The steps as PGLBox writes them: user2buys2item-item2bought_by2user.")]
+MetapathOption = Annotated[str | None, typer.Option("--metapath", help="The steps as PGLBox writes them: user2buys2item-item2bought_by2user.")]
 Length = Annotated[int | None, typer.Option(min=0, help="Steps of a walk. Default: as many as are named.")]
 
 
 def _metapath(graph: Graph, text: str) -> Any:
-    found = graph.metapaths(text)
-    if len(found) != 1:
-        raise InvalidRequest(f"--metapath {text!r}: {len(found)} metapaths; walk one at a time, or ask for pairs")
-    return found[0]
+    metapaths = graph.metapaths(text)
+    if len(metapaths) != 1:
+        raise InvalidRequest(f"--metapath {text!r}: {len(metapaths)} metapaths; walk one at a time, or ask for pairs")
+    return metapaths[0]
 
 
-def _refuse_both(step: list[str] | None, metapath: str | None) -> None:
+def _require_one_form(step: list[str] | None, metapath: str | None) -> None:
     if step and metapath is not None:
         raise InvalidRequest(f"both --metapath {metapath!r} and --step {step[0]!r}; say the steps in one way")
 
@@ -73,7 +73,7 @@ def walk(
     nodes: Nodes,
     *,
     step: Step = None,
-    metapath: AsPath = None,
+    metapath: MetapathOption = None,
     length: Length = None,
     walks: Annotated[int | None, typer.Option(min=1, help="Walks from each node.")] = None,
     different: Annotated[bool, typer.Option("--distinct", help="First steps of a node's walks go to different neighbors.")] = False,
@@ -90,11 +90,11 @@ def walk(
     explain: Explain = False,
 ) -> None:
     """Walk from each given node."""
-    _refuse_both(step, metapath)
+    _require_one_form(step, metapath)
 
-    def ask(graph: Graph, asked: Any) -> Any:
-        return asked.random_walk(
-            starts(graph, nodes),
+    def call(graph: Graph, sampler: Any) -> Any:
+        return sampler.random_walk(
+            parse_node_ids(graph, nodes),
             _steps(graph, step, metapath),
             length,
             ntype=node_type,
@@ -112,10 +112,10 @@ def walk(
         )
 
     def render(sample: Any, schema: Schema) -> RenderableType:
-        steps = [in_a_row(walked[1:]).replace(",", " >") for walked in sample.nodes]
+        steps = [format_nodes(nodes_of_walk[1:]).replace(",", " >") for nodes_of_walk in sample.nodes]
         return rows_table("walks", ("from", "by way of"), sample.nodes[:, 0].tolist(), [row or "nowhere" for row in steps], len(sample))
 
-    draw(context, space, ask, render, explain=explain)
+    run_sample_call(context, space, call, render, explain=explain)
 
 
 def pinsage(
@@ -124,7 +124,7 @@ def pinsage(
     nodes: Nodes,
     *,
     step: Step = None,
-    metapath: AsPath = None,
+    metapath: MetapathOption = None,
     count: Count = 10,
     walks: Annotated[int, typer.Option(min=1, help="Walks from each node.")] = 100,
     traversals: Annotated[int, typer.Option(min=1, help="How often a walk goes over all steps, at most.")] = 2,
@@ -139,11 +139,11 @@ def pinsage(
     explain: Explain = False,
 ) -> None:
     """Give the nodes that short walks from each given node visit most, as PinSAGE has its neighbors."""
-    _refuse_both(step, metapath)
+    _require_one_form(step, metapath)
 
-    def ask(graph: Graph, asked: Any) -> Any:
-        return asked.sample_pinsage(
-            starts(graph, nodes),
+    def call(graph: Graph, sampler: Any) -> Any:
+        return sampler.sample_pinsage(
+            parse_node_ids(graph, nodes),
             _steps(graph, step, metapath),
             count,
             walks=walks,
@@ -159,13 +159,13 @@ def pinsage(
         )
 
     def render(sample: Any, schema: Schema) -> RenderableType:
-        told = []
-        for row, counts in zip(sample.nodes[:SHOWN], sample.counts[:SHOWN], strict=True):
-            hit = there(row)
-            told.append(", ".join(f"{node} ({n})" for node, n in zip(row[hit].tolist(), counts[hit].tolist(), strict=True)) or "nowhere")
-        return rows_table("visits", ("from", "node (visits)"), nodes, told, len(nodes))
+        row_texts = []
+        for row, counts in zip(sample.nodes[:MAX_SHOWN_ROWS], sample.counts[:MAX_SHOWN_ROWS], strict=True):
+            present = present_nodes(row)
+            row_texts.append(", ".join(f"{node} ({n})" for node, n in zip(row[present].tolist(), counts[present].tolist(), strict=True)) or "nowhere")
+        return rows_table("visits", ("from", "node (visits)"), nodes, row_texts, len(nodes))
 
-    draw(context, space, ask, render, explain=explain)
+    run_sample_call(context, space, call, render, explain=explain)
 
 
 def pairs(
@@ -189,8 +189,8 @@ def pairs(
 ) -> None:
     """Draw the first batches of an epoch of skip-gram pairs of walks."""
 
-    def ask(graph: Graph) -> Any:
-        passes = graph.walk_pairs(
+    def call(graph: Graph) -> Any:
+        batches_of_pairs = graph.walk_pairs(
             metapaths,
             length,
             walks=walks,
@@ -205,17 +205,17 @@ def pairs(
             seed=seed,
             version=at,
         )
-        return list(islice(passes, batches))
+        return list(islice(batches_of_pairs, batches))
 
-    def render(found: Any, schema: Schema) -> RenderableType:
+    def render(result: Any, schema: Schema) -> RenderableType:
         rows = [
-            (batch.metapath, *pair.tolist(), in_a_row(batch.negatives[i]) if batch.negatives is not None else "-")
-            for batch in found
-            for i, pair in enumerate(batch.pairs[:SHOWN])
+            (batch.metapath, *pair.tolist(), format_nodes(batch.negatives[i]) if batch.negatives is not None else "-")
+            for batch in result
+            for i, pair in enumerate(batch.pairs[:MAX_SHOWN_ROWS])
         ]
-        return table(titled("pairs", sum(map(len, found))), ("metapath", "node", "near", "negatives"), rows[:SHOWN])
+        return table(truncated_title("pairs", sum(map(len, result))), ("metapath", "node", "near", "negatives"), rows[:MAX_SHOWN_ROWS])
 
-    read(context, space, ask, render)
+    run_read_call(context, space, call, render)
 
 
 def subgraph(
@@ -224,7 +224,7 @@ def subgraph(
     nodes: Nodes,
     *,
     fanout: Annotated[str, typer.Option(metavar="N[,N...]", help="Neighbors of each node and edge type, hop by hop; -1 is all.")],
-    kinds: Along = None,
+    kinds: EdgeTypes = None,
     node_type: NodeType = None,
     direction: Direction = "out",
     disjoint: Annotated[bool, typer.Option("--disjoint", help="A tree of its own for every node; always with --until.")] = False,
@@ -235,19 +235,19 @@ def subgraph(
     uniform: Uniform = False,
     weight: Weight = "",
     where: Where = "",
-    until: Until = None,
-    strict: Strict = False,
-    last: Last = False,
+    until: AsOfTime = None,
+    strict: StrictTime = False,
+    last: LatestEdges = False,
     seed: Seed = None,
     at: Version = None,
     explain: Explain = False,
 ) -> None:
     """Draw the neighborhood of the given nodes as one subgraph, numbered from 0 by type."""
-    fanouts = whole_numbers("--fanout", fanout, least=-1)
+    fanouts = parse_integers("--fanout", fanout, minimum=-1)
 
-    def ask(graph: Graph, asked: Any) -> Any:
-        return asked.sample_subgraph(
-            starts(graph, nodes),
+    def call(graph: Graph, sampler: Any) -> Any:
+        return sampler.sample_subgraph(
+            parse_node_ids(graph, nodes),
             fanouts,
             kinds or None,
             ntype=node_type,
@@ -257,18 +257,18 @@ def subgraph(
             replace=repeats,
             direction=direction,
             disjoint=disjoint or until is not None,
-            **seen(nodes, until, strict=strict, last=last),
+            **temporal_arguments(nodes, until, strict=strict, latest=last),
             expand="every" if every else "first",
             seed=seed,
             version=at,
         )
 
     def render(sample: Any, schema: Schema) -> RenderableType:
-        counted = [(name, "nodes", *counts) for name, counts in sample.num_sampled_nodes.items()]
-        counted += [(name, "edges", "", *counts) for name, counts in sample.num_sampled_edges.items()]
-        return table("subgraph", ("type", "what", "given", *(f"hop {h + 1}" for h in range(len(fanouts)))), counted)
+        rows = [(name, "nodes", *counts) for name, counts in sample.num_sampled_nodes.items()]
+        rows += [(name, "edges", "", *counts) for name, counts in sample.num_sampled_edges.items()]
+        return table("subgraph", ("type", "what", "given", *(f"hop {h + 1}" for h in range(len(fanouts)))), rows)
 
-    draw(context, space, ask, render, explain=explain)
+    run_sample_call(context, space, call, render, explain=explain)
 
 
 def ego(
@@ -277,7 +277,7 @@ def ego(
     nodes: Nodes,
     *,
     fanout: Annotated[str, typer.Option(metavar="N[,N...]", help="Neighbors of each node and edge type, hop by hop; -1 is all.")],
-    kinds: Along = None,
+    kinds: EdgeTypes = None,
     among: Annotated[
         list[str] | None, typer.Option("--among", metavar="TYPE", help="Give edges of this type among the nodes. Default: those followed.")
     ] = None,
@@ -294,11 +294,11 @@ def ego(
     explain: Explain = False,
 ) -> None:
     """Draw nodes around each given one, with all edges among them (ShaDow)."""
-    fanouts = whole_numbers("--fanout", fanout, least=-1)
+    fanouts = parse_integers("--fanout", fanout, minimum=-1)
 
-    def ask(graph: Graph, asked: Any) -> Any:
-        return asked.sample_ego_subgraphs(
-            starts(graph, nodes),
+    def call(graph: Graph, sampler: Any) -> Any:
+        return sampler.sample_ego_subgraphs(
+            parse_node_ids(graph, nodes),
             fanouts,
             kinds or None,
             among=among or None,
@@ -315,11 +315,11 @@ def ego(
         )
 
     def render(sample: Any, schema: Schema) -> RenderableType:
-        counted = [(name, "nodes", *counts) for name, counts in sample.num_sampled_nodes.items()]
-        counted += [(name, "edges", *counts) for name, counts in sample.num_sampled_edges.items()]
-        return table("ego subgraphs", ("type", "what", "how many"), counted)
+        rows = [(name, "nodes", *counts) for name, counts in sample.num_sampled_nodes.items()]
+        rows += [(name, "edges", *counts) for name, counts in sample.num_sampled_edges.items()]
+        return table("ego subgraphs", ("type", "what", "how many"), rows)
 
-    draw(context, space, ask, render, explain=explain)
+    run_sample_call(context, space, call, render, explain=explain)
 
 
 def induced(
@@ -327,7 +327,7 @@ def induced(
     space: Space,
     nodes: Nodes,
     *,
-    kinds: Along = None,
+    kinds: EdgeTypes = None,
     node_type: NodeType = None,
     direction: Direction = "out",
     weight: Annotated[str, typer.Option("--weight", metavar="NAME", help="Give the weights of this name. Default: the edges' own.")] = "",
@@ -336,18 +336,18 @@ def induced(
 ) -> None:
     """Give all edges among the given nodes."""
 
-    def ask(graph: Graph) -> Any:
+    def call(graph: Graph) -> Any:
         return graph.induced_subgraph(
-            starts(graph, nodes), kinds or None, ntype=node_type, weight=weight, where=where, direction=direction, weights=True, version=at
+            parse_node_ids(graph, nodes), kinds or None, ntype=node_type, weight=weight, where=where, direction=direction, weights=True, version=at
         )
 
-    def render(found: Any, schema: Schema) -> RenderableType:
+    def render(result: Any, schema: Schema) -> RenderableType:
         cells = []
-        for name in found.row:
+        for name in result.row:
             src, _, dst = name.split(":")
-            columns = found.nodes[src][found.row[name]], found.nodes[dst][found.col[name]], found.edge_ids[name], found.weights[name]
-            cells += [(name, *cell) for cell in zip(*(column[:SHOWN].tolist() for column in columns), strict=True)]
-        title = titled("edges", sum(len(column) for column in found.row.values()))
-        return table(title, ("type", "source", "destination", "edge id", "weight"), cells[:SHOWN])
+            columns = result.nodes[src][result.row[name]], result.nodes[dst][result.col[name]], result.edge_ids[name], result.weights[name]
+            cells += [(name, *cell) for cell in zip(*(column[:MAX_SHOWN_ROWS].tolist() for column in columns), strict=True)]
+        title = truncated_title("edges", sum(len(column) for column in result.row.values()))
+        return table(title, ("type", "source", "destination", "edge id", "weight"), cells[:MAX_SHOWN_ROWS])
 
-    read(context, space, ask, render)
+    run_read_call(context, space, call, render)

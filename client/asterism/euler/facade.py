@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asterism import ops
-from asterism.euler.features import Featured
+from asterism.euler.features import EulerFeatureCalls
 from asterism.graph import Graph
 from asterism_proto.errors import InvalidRequest
 
 SCATTERS = {"add": ops.scatter_add, "max": ops.scatter_max, "mean": ops.scatter_mean, "softmax": ops.scatter_softmax}
 
 
-class Euler(Featured):
+class Euler(EulerFeatureCalls):
     """Euler's operators over a graph, by its names, with its arguments and shapes.
 
     Parameters
@@ -40,7 +40,7 @@ class Euler(Featured):
 
     def __init__(self, graph: Graph, *, framework: str = "numpy") -> None:
         super().__init__(graph, framework=framework)
-        for name, operator in self._to.operators(self).items():
+        for name, operator in self._framework.operators(self).items():
             setattr(self, name, operator)
 
     def run_gql(self, gql: str, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -69,8 +69,8 @@ class Euler(Featured):
         --------
         >>> tf_euler.run_gql("v(nodes).outV(edge_types).limit(5).as(nb)", {"nodes": [1, 2], "edge_types": ["buys"]})["nb:1"]  # doctest: +SKIP
         """
-        found = self.graph.query(gql, inputs, language="euler")
-        return {name: self._to.dense(np.asarray(found[name])) for name in found.columns}
+        result = self.graph.query(gql, inputs, language="euler")
+        return {name: self._framework.dense(np.asarray(result[name])) for name in result.columns}
 
     def gen_pair(self, paths: ArrayLike, left_win_size: int, right_win_size: int) -> Any:
         """Skip-gram pairs of walks, of each centre those before it, the nearest first, then those behind it.
@@ -85,18 +85,18 @@ class Euler(Featured):
             As many of each walk: what is no node stands in its pairs too. `asterism.ops.walk_pairs` leaves it out.
         """
         walks = np.asarray(paths, np.int64)
-        places = ops.pair_places(np.zeros_like(walks), left_win_size, right_win_size)
-        each = len(places) // len(walks) if len(walks) else 0
-        return self._to.dense(walks.reshape(-1)[places].reshape(len(walks), each, 2))
+        positions = ops.pair_places(np.zeros_like(walks), left_win_size, right_win_size)
+        pairs_per_walk = len(positions) // len(walks) if len(walks) else 0
+        return self._framework.dense(walks.reshape(-1)[positions].reshape(len(walks), pairs_per_walk, 2))
 
     def inflate_idx(self, idx: ArrayLike) -> Any:
         """Where each occurrence goes when unique values are written as often as they occur: int32; `asterism.ops.inflate_idx`."""
-        return self._to.dense(ops.inflate_idx(idx).astype(np.int32))
+        return self._framework.dense(ops.inflate_idx(idx).astype(np.int32))
 
     def sparse_gather(self, gather_idx: ArrayLike, indices: ArrayLike, values: ArrayLike, dense_shape: Sequence[int]) -> Any:
         """Rows of a sparse tensor, in the order of ``gather_idx``: a sparse tensor; `asterism.ops.sparse_gather`."""
-        at, held, shape = ops.sparse_gather(gather_idx, indices, values, [int(extent) for extent in dense_shape])
-        return self._to.sparse(at, held, shape)
+        coordinates, gathered, shape = ops.sparse_gather(gather_idx, indices, values, [int(dimension) for dimension in dense_shape])
+        return self._framework.sparse(coordinates, gathered, shape)
 
     def gather(self, params: Any, indices: Any) -> Any:
         """Rows of ``params``; of a tensor with a gradient; so are the scatters."""

@@ -8,24 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asterism.arrays import Features, FeatureValue, Ids, NodeFeatures, Ragged2, Values
-from asterism.euler.layers import Layered
-from asterism.euler.sampling import same_hops
-from asterism.euler.types import UNKNOWN, TypesAsked, nodes_of
-from asterism.euler.values import filled, rows_as_sparse
+from asterism.arrays import Features, FeatureValue, Ids, NodeFeatures, RaggedColumn, Values
+from asterism.euler.layers import EulerLayerCalls
+from asterism.euler.sampling import require_same_hops
+from asterism.euler.types import UNKNOWN, TypeSelector, flat_ids
+from asterism.euler.values import fill_missing, ragged_to_sparse
 from asterism.foreign import as_name
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.schema import EdgeType, NodeType
 
-EDGES_AT_A_TIME = 4096
+EDGES_PER_REQUEST = 4096
 """Edges whose ids are looked up in one call: their ends are asked for as two lists."""
 
-Columns = Mapping[str, Sequence[FeatureValue]]
+FeatureColumns = Mapping[str, Sequence[FeatureValue]]
 """By feature: its columns of each type that has it; a row is empty, or zero, in all but one."""
-KINDS = {"dense": "dense", "ragged": "sparse", "bytes": "binary"}
+FEATURE_KINDS = {"dense": "dense", "ragged": "sparse", "bytes": "binary"}
 
 
-class Featured(Layered):
+class EulerFeatureCalls(EulerLayerCalls):
     """The part that reads features.
 
     A feature that some types have only is missing of nodes of the others, as it is of nodes that are not there; one that no type has is
@@ -55,8 +55,8 @@ class Featured(Layered):
         InvalidRequest
             Where a dimension is smaller than the feature's own.
         """
-        ids, names = nodes_of(nodes), _names(feature_names)
-        return self._dense(self._of_nodes(ids, names, "dense"), names, dimensions, len(ids))
+        ids, names = flat_ids(nodes), _names(feature_names)
+        return self._dense(self._node_columns(ids, names, "dense"), names, dimensions, len(ids))
 
     def get_sparse_feature(
         self,
@@ -77,12 +77,12 @@ class Featured(Layered):
         list of sparse int64[n, longest row]
         """
         names = _names(feature_names)
-        return self._sparse(self._of_nodes(nodes_of(nodes), names, "ragged"), names, default_values)
+        return self._sparse(self._node_columns(flat_ids(nodes), names, "ragged"), names, default_values)
 
     def get_binary_feature(self, nodes: ArrayLike, feature_names: str | Sequence[str], thread_num: int = 1) -> list[Any]:
         """Byte strings of nodes: a list of bytes [n]; empty where there is none."""
         names = _names(feature_names)
-        return self._binary(self._of_nodes(nodes_of(nodes), names, "bytes"), names)
+        return self._binary(self._node_columns(flat_ids(nodes), names, "bytes"), names)
 
     def get_edge_dense_feature(
         self, edges: ArrayLike, feature_names: str | Sequence[str], dimensions: int | Sequence[int], thread_num: int = 1
@@ -100,29 +100,29 @@ class Featured(Layered):
             Zeros where there is no such edge.
         """
         names = _names(feature_names)
-        return self._dense(self._of_edges(edges, names, "dense"), names, dimensions, len(_triples(edges)))
+        return self._dense(self._edge_columns(edges, names, "dense"), names, dimensions, len(_triples(edges)))
 
     def get_edge_sparse_feature(
         self, edges: ArrayLike, feature_names: str | Sequence[str], default_values: int | Sequence[int] | None = None, thread_num: int = 1
     ) -> list[Any]:
         """Lists of whole numbers of edges; as `get_sparse_feature` and `get_edge_dense_feature`."""
         names = _names(feature_names)
-        return self._sparse(self._of_edges(edges, names, "ragged"), names, default_values)
+        return self._sparse(self._edge_columns(edges, names, "ragged"), names, default_values)
 
     def get_edge_binary_feature(self, edges: ArrayLike, feature_names: str | Sequence[str], thread_num: int = 1) -> list[Any]:
         """Byte strings of edges; as `get_binary_feature` and `get_edge_dense_feature`."""
         names = _names(feature_names)
-        return self._binary(self._of_edges(edges, names, "bytes"), names)
+        return self._binary(self._edge_columns(edges, names, "bytes"), names)
 
     def get_node_type(self, nodes: ArrayLike) -> Any:
         """The number of each node's type, int32 in the shape of ``nodes``; -2^31 where there is no such node."""
-        types = self.graph.node_types(nodes_of(nodes), self._ntype)
-        return self._to.dense(np.where(types < 0, UNKNOWN, types).reshape(np.asarray(nodes).shape))
+        types = self.graph.node_types(flat_ids(nodes), self._ntype)
+        return self._framework.dense(np.where(types < 0, UNKNOWN, types).reshape(np.asarray(nodes).shape))
 
     def sample_fanout_with_feature(
         self,
         nodes: ArrayLike,
-        edge_types: Sequence[TypesAsked],
+        edge_types: Sequence[TypeSelector],
         count: Sequence[int],
         default_node: int,
         dense_feature_names: Sequence[str],
@@ -143,56 +143,56 @@ class Featured(Layered):
         sparse : list of sparse int64[entries, longest row]
             Likewise.
         """
-        same_hops(edge_types, count)
+        require_same_hops(edge_types, count)
         dense, sparse = _names(dense_feature_names), _names(sparse_feature_names)
         for names, kind in ((dense, "dense"), (sparse, "ragged")):
-            _owners(self.graph.schema.node_types, names, kind)
-        found = self.graph.sample_fanout(
-            nodes_of(nodes), self._path("edge_types", edge_types), list(count), ntype=self._ntype, node_features=[*dense, *sparse], seed=seed
+            _feature_owners(self.graph.schema.node_types, names, kind)
+        sample = self.graph.sample_fanout(
+            flat_ids(nodes), self._path("edge_types", edge_types), list(count), ntype=self._ntype, node_features=[*dense, *sparse], seed=seed
         )
         dense_columns, sparse_columns = [], []
-        for entries, features in ((len(found.seeds), found.features), *((len(hop), hop.features) for hop in found.hops)):
+        for entries, features in ((len(sample.seeds), sample.features), *((len(hop), hop.features) for hop in sample.hops)):
             columns = _by_feature(features or {}, [*dense, *sparse])
             dense_columns += self._dense(columns, dense, dense_dimensions, entries)
             sparse_columns += self._sparse(columns, sparse, sparse_default_values)
         return (
-            [self._to.dense(found.seeds), *(self._to.dense(filled(hop.nodes, default_node)) for hop in found.hops)],
-            [self._to.dense(np.asarray(hop.weights)) for hop in found.hops],
-            [self._to.dense(self._relation_numbers(hop.types)) for hop in found.hops],
+            [self._framework.dense(sample.seeds), *(self._framework.dense(fill_missing(hop.nodes, default_node)) for hop in sample.hops)],
+            [self._framework.dense(np.asarray(hop.weights)) for hop in sample.hops],
+            [self._framework.dense(self._relation_numbers(hop.types)) for hop in sample.hops],
             dense_columns,
             sparse_columns,
         )
 
-    def _of_nodes(self, nodes: Ids, names: list[str], kind: str) -> Columns:
-        owners = _owners(self.graph.schema.node_types, names, kind)
-        graph = self._held() if len(owners) > 1 else self.graph
-        return _by_feature({owner: graph.node_features(nodes, mine, owner) for owner, mine in owners.items()}, names)
+    def _node_columns(self, nodes: Ids, names: list[str], kind: str) -> FeatureColumns:
+        owners = _feature_owners(self.graph.schema.node_types, names, kind)
+        graph = self._pinned_graph() if len(owners) > 1 else self.graph
+        return _by_feature({owner: graph.node_features(nodes, owned_names, owner) for owner, owned_names in owners.items()}, names)
 
-    def _of_edges(self, edges: ArrayLike, names: list[str], kind: str) -> Columns:
-        asked = _triples(edges)
-        owners = _owners(self.graph.schema.edge_types, names, kind)
-        graph = self._held()
-        found: dict[str, Features] = {}
-        for owner, mine in owners.items():
-            of_owner = np.flatnonzero(asked[:, 2] == self._relation_of[self._triples.index(owner)])
-            edge_ids = np.full(len(asked), -1, np.int64)
-            for start in range(0, len(of_owner), EDGES_AT_A_TIME):
-                piece = of_owner[start : start + EDGES_AT_A_TIME]
-                src, row = np.unique(asked[piece, 0], return_inverse=True)
-                dst, col = np.unique(asked[piece, 1], return_inverse=True)
-                there = graph.adjacency(src, dst, owner, row_type=self._ntype, col_type=self._ntype, weights=False, edge_ids=True)
+    def _edge_columns(self, edges: ArrayLike, names: list[str], kind: str) -> FeatureColumns:
+        edge_triples = _triples(edges)
+        owners = _feature_owners(self.graph.schema.edge_types, names, kind)
+        graph = self._pinned_graph()
+        features: dict[str, Features] = {}
+        for owner, owned_names in owners.items():
+            owner_rows = np.flatnonzero(edge_triples[:, 2] == self._relation_of[self._triples.index(owner)])
+            edge_ids = np.full(len(edge_triples), -1, np.int64)
+            for start in range(0, len(owner_rows), EDGES_PER_REQUEST):
+                batch_rows = owner_rows[start : start + EDGES_PER_REQUEST]
+                src, row = np.unique(edge_triples[batch_rows, 0], return_inverse=True)
+                dst, col = np.unique(edge_triples[batch_rows, 1], return_inverse=True)
+                adjacency = graph.adjacency(src, dst, owner, row_type=self._ntype, col_type=self._ntype, weights=False, edge_ids=True)
                 # In order of edge ids within a pair, so that the first of a pair is the one that is meant.
-                keys, first = np.unique(there.rows * len(dst) + there.cols, return_index=True)
-                wanted = row * len(dst) + col
-                at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-                known = keys[at] == wanted if len(keys) else np.zeros(len(wanted), np.bool_)
-                edge_ids[piece[known]] = np.asarray(there.edge_ids)[first[at[known]]]
-            found[owner] = graph.edge_features(edge_ids, mine, owner)
-        return _by_feature(found, names)
+                keys, first = np.unique(adjacency.rows * len(dst) + adjacency.cols, return_index=True)
+                wanted_keys = row * len(dst) + col
+                positions = np.minimum(np.searchsorted(keys, wanted_keys), max(len(keys) - 1, 0))
+                is_present = keys[positions] == wanted_keys if len(keys) else np.zeros(len(wanted_keys), np.bool_)
+                edge_ids[batch_rows[is_present]] = np.asarray(adjacency.edge_ids)[first[positions[is_present]]]
+            features[owner] = graph.edge_features(edge_ids, owned_names, owner)
+        return _by_feature(features, names)
 
-    def _dense(self, columns: Columns, names: list[str], dimensions: int | Sequence[int], rows: int) -> list[Any]:
-        widths = _one_each("dimensions", dimensions, names)
-        out = []
+    def _dense(self, columns: FeatureColumns, names: list[str], dimensions: int | Sequence[int], rows: int) -> list[Any]:
+        widths = _repeat_for_names("dimensions", dimensions, names)
+        tensors = []
         for name, width in zip(names, widths, strict=True):
             total = np.zeros((rows, width), np.float32)
             for column in columns[name]:
@@ -200,20 +200,20 @@ class Featured(Layered):
                 if values.shape[1] > width:
                     raise InvalidRequest(f"feature {name!r} has {values.shape[1]} values a row; dimension {width} would cut it")
                 total[:, : values.shape[1]] += values
-            out.append(self._to.dense(total))
-        return out
+            tensors.append(self._framework.dense(total))
+        return tensors
 
-    def _sparse(self, columns: Columns, names: list[str], defaults: int | Sequence[int] | None) -> list[Any]:
-        values = [0] * len(names) if defaults is None else _one_each("default_values", defaults, names)
-        return [rows_as_sparse(self._to, _with_default(_merged(columns[name], "int64"), value)) for name, value in zip(names, values, strict=True)]
+    def _sparse(self, columns: FeatureColumns, names: list[str], defaults: int | Sequence[int] | None) -> list[Any]:
+        values = [0] * len(names) if defaults is None else _repeat_for_names("default_values", defaults, names)
+        return [ragged_to_sparse(self._framework, _with_default(_merged(columns[name], "int64"), value)) for name, value in zip(names, values, strict=True)]
 
-    def _binary(self, columns: Columns, names: list[str]) -> list[Any]:
-        out = []
+    def _binary(self, columns: FeatureColumns, names: list[str]) -> list[Any]:
+        tensors = []
         for name in names:
             indptr, values = _merged(columns[name], "uint8")
             text = values.tobytes()
-            out.append(self._to.texts([text[start:stop] for start, stop in zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True)]))
-        return out
+            tensors.append(self._framework.texts([text[start:stop] for start, stop in zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True)]))
+        return tensors
 
 
 def _names(names: str | Sequence[str]) -> list[str]:
@@ -221,56 +221,56 @@ def _names(names: str | Sequence[str]) -> list[str]:
 
 
 def _triples(edges: ArrayLike) -> Ids:
-    given = np.asarray(edges)
-    if given.size == 0:
+    array = np.asarray(edges)
+    if array.size == 0:
         return np.zeros((0, 3), np.int64)
-    if given.ndim != 2 or given.shape[1] != 3:
-        raise InvalidRequest(f"edges has shape {list(given.shape)}; expected a row (source, destination, type) for each")
-    return given.astype(np.int64, copy=False)
+    if array.ndim != 2 or array.shape[1] != 3:
+        raise InvalidRequest(f"edges has shape {list(array.shape)}; expected a row (source, destination, type) for each")
+    return array.astype(np.int64, copy=False)
 
 
-def _one_each(what: str, values: int | Sequence[int], names: Sequence[str]) -> list[int]:
-    given = [int(value) for value in np.asarray(values).reshape(-1)]
-    if len(given) != len(names):
-        raise InvalidRequest(f"{what} {values!r}: expected one for each of {len(names)} features")
-    return given
+def _repeat_for_names(parameter: str, values: int | Sequence[int], names: Sequence[str]) -> list[int]:
+    numbers = [int(value) for value in np.asarray(values).reshape(-1)]
+    if len(numbers) != len(names):
+        raise InvalidRequest(f"{parameter} {values!r}: expected one for each of {len(names)} features")
+    return numbers
 
 
-def _owners(types: Sequence[NodeType | EdgeType], names: Sequence[str], kind: str) -> dict[str, list[str]]:
+def _feature_owners(types: Sequence[NodeType | EdgeType], names: Sequence[str], kind: str) -> dict[str, list[str]]:
     """Which types have which of the features; NotFound, or InvalidRequest where one is of another kind."""
     owners: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         kinds = {owner.name: feature.kind for owner in types for feature in owner.features if feature.name == name}
         if not kinds:
             raise NotFound(f"no type has a feature {name!r}; there are {', '.join(sorted({f.name for owner in types for f in owner.features}))}")
-        for owner, found in kinds.items():
-            if found != kind:
-                raise InvalidRequest(f"feature {name!r} of {owner!r} is {KINDS[found]}, not {KINDS[kind]}")
+        for owner, feature_kind in kinds.items():
+            if feature_kind != kind:
+                raise InvalidRequest(f"feature {name!r} of {owner!r} is {FEATURE_KINDS[feature_kind]}, not {FEATURE_KINDS[kind]}")
             owners.setdefault(owner, []).append(name)
     return owners
 
 
-def _by_feature(found: NodeFeatures, names: Sequence[str]) -> Columns:
-    return {name: [columns[name] for columns in found.values() if name in columns] for name in names}
+def _by_feature(features: NodeFeatures, names: Sequence[str]) -> FeatureColumns:
+    return {name: [columns[name] for columns in features.values() if name in columns] for name in names}
 
 
-def _merged(columns: Sequence[FeatureValue], dtype: str) -> Ragged2:
+def _merged(columns: Sequence[FeatureValue], dtype: str) -> RaggedColumn:
     """Ragged columns of the same rows as one; a row is empty in all but one."""
-    parts: list[Ragged2] = [column for column in columns if isinstance(column, tuple)]
+    parts: list[RaggedColumn] = [column for column in columns if isinstance(column, tuple)]
     lengths: Ids = np.sum([np.diff(indptr) for indptr, _ in parts], axis=0)
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     values: Values = np.empty(indptr[-1], dtype)
-    for mine, given in parts:
-        values[np.repeat(indptr[:-1] - mine[:-1], np.diff(mine)) + np.arange(mine[-1])] = given
+    for part_indptr, part_values in parts:
+        values[np.repeat(indptr[:-1] - part_indptr[:-1], np.diff(part_indptr)) + np.arange(part_indptr[-1])] = part_values
     return indptr, values
 
 
-def _with_default(column: Ragged2, default: int) -> Ragged2:
+def _with_default(column: RaggedColumn, default: int) -> RaggedColumn:
     """A ragged column whose empty rows have one element."""
     indptr, values = column
     lengths = np.diff(indptr)
-    wanted = np.maximum(lengths, 1)
-    out = np.concatenate([[0], np.cumsum(wanted)]).astype(np.int64)
-    filled_up = np.full(out[-1], default, np.int64)
-    filled_up[np.repeat(out[:-1] - indptr[:-1], lengths) + np.arange(indptr[-1])] = values
-    return out, filled_up
+    new_lengths = np.maximum(lengths, 1)
+    new_indptr = np.concatenate([[0], np.cumsum(new_lengths)]).astype(np.int64)
+    new_values = np.full(new_indptr[-1], default, np.int64)
+    new_values[np.repeat(new_indptr[:-1] - indptr[:-1], lengths) + np.arange(indptr[-1])] = values
+    return new_indptr, new_values

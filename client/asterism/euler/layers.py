@@ -9,20 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asterism.arrays import Ids
-from asterism.euler.sampling import Sampling, same_hops
-from asterism.euler.types import TypesAsked, nodes_of
-from asterism.euler.values import filled, in_rows
+from asterism.euler.sampling import EulerSamplingCalls, require_same_hops
+from asterism.euler.types import TypeSelector, flat_ids
+from asterism.euler.values import fill_missing, sorted_sparse
 from asterism.records import Layer
 from asterism_proto.errors import InvalidRequest
 
 MEASURES = {"": "sum", "sqrt": "sqrt"}
 
 
-class Layered(Sampling):
+class EulerLayerCalls(EulerSamplingCalls):
     """The part that draws layers as a whole, and tells what joins lists of nodes."""
 
     def sample_neighbor_layerwise(
-        self, nodes: ArrayLike, edge_types: TypesAsked, count: int, default_node: int = -1, weight_func: str = "", *, seed: int | None = None
+        self, nodes: ArrayLike, edge_types: TypeSelector, count: int, default_node: int = -1, weight_func: str = "", *, seed: int | None = None
     ) -> tuple[Any, Any]:
         """Draw ``count`` nodes for each layer from the neighbors of all of its nodes, with replacement.
 
@@ -43,12 +43,12 @@ class Layered(Sampling):
         if layers.ndim != 2:
             raise InvalidRequest(f"nodes has shape {list(layers.shape)}; expected a row for each layer")
         layer = self.graph.sample_layer(layers, self._edge_names(edge_types), count, measure=_measure(weight_func), ntype=self._ntype, seed=seed)
-        return self._to.dense(filled(layer.nodes, default_node)), self._joined(layer, layers.shape[1])
+        return self._framework.dense(fill_missing(layer.nodes, default_node)), self._layer_adjacency(layer, layers.shape[1])
 
     def sample_fanout_layerwise(
         self,
         nodes: ArrayLike,
-        edge_types: Sequence[TypesAsked],
+        edge_types: Sequence[TypeSelector],
         counts: Sequence[int],
         default_node: int = -1,
         weight_func: str = "",
@@ -63,12 +63,12 @@ class Layered(Sampling):
             The nodes [n] first, then [counts[h]] of each hop.
         adjacencies : list of sparse int64[1, last count, count]
         """
-        same_hops(edge_types, counts)
-        roots = nodes_of(nodes)
-        return self._stacked(roots[None], roots, edge_types, counts, default_node, weight_func, seed)
+        require_same_hops(edge_types, counts)
+        roots = flat_ids(nodes)
+        return self._stacked_layers(roots[None], roots, edge_types, counts, default_node, weight_func, seed)
 
     def sample_fanout_layerwise_each_node(
-        self, nodes: ArrayLike, edge_types: Sequence[TypesAsked], counts: Sequence[int], default_node: int = -1, *, seed: int | None = None
+        self, nodes: ArrayLike, edge_types: Sequence[TypeSelector], counts: Sequence[int], default_node: int = -1, *, seed: int | None = None
     ) -> tuple[list[Any], list[Any]]:
         """Draw neighbors of each node, and from there layer after layer for each node by itself.
 
@@ -79,16 +79,16 @@ class Layered(Sampling):
         adjacencies : list of sparse int64[n, last count, count]
             From the second hop on.
         """
-        same_hops(edge_types, counts)
-        roots, graph = nodes_of(nodes), self._held()
+        require_same_hops(edge_types, counts)
+        roots, graph = flat_ids(nodes), self._pinned_graph()
         first = graph.sample_neighbors(roots, self._edge_names(edge_types[0]), counts[0], ntype=self._ntype, weights=False, seed=seed)
-        given = [self._to.dense(roots), self._to.dense(filled(first.nodes.reshape(-1), default_node))]
+        first_layers = [self._framework.dense(roots), self._framework.dense(fill_missing(first.nodes.reshape(-1), default_node))]
         if len(counts) == 1:
-            return given, []
-        layers, joined = self._stacked(first.nodes, roots, edge_types[1:], counts[1:], default_node, "", first.seed, version=first.version)
-        return [*given, *layers[1:]], joined
+            return first_layers, []
+        layers, adjacencies = self._stacked_layers(first.nodes, roots, edge_types[1:], counts[1:], default_node, "", first.seed, version=first.version)
+        return [*first_layers, *layers[1:]], adjacencies
 
-    def sparse_get_adj(self, nodes: ArrayLike, nb_nodes: ArrayLike, edge_types: TypesAsked, n: int = -1, m: int = -1) -> Any:
+    def sparse_get_adj(self, nodes: ArrayLike, nb_nodes: ArrayLike, edge_types: TypeSelector, n: int = -1, m: int = -1) -> Any:
         """Which of some nodes have edges to which others, batch by batch.
 
         Parameters
@@ -101,25 +101,25 @@ class Layered(Sampling):
         sparse int64[batch, n, m]
             1 where there is an edge.
         """
-        rows, cols = _in_batches("nodes", nodes, n), _in_batches("nb_nodes", nb_nodes, m)
+        rows, cols = _batched_nodes("nodes", nodes, n), _batched_nodes("nb_nodes", nb_nodes, m)
         if len(rows) != len(cols):
             raise InvalidRequest(f"nodes has {len(rows)} batches, nb_nodes {len(cols)}")
-        near, row = np.unique(rows, return_inverse=True)
-        far, col = np.unique(cols, return_inverse=True)
-        found = self.graph.adjacency(
-            near, far, self._edge_names(edge_types), row_type=self._ntype, col_type=self._ntype, weights=False, edge_ids=False
+        row_nodes, row = np.unique(rows, return_inverse=True)
+        col_nodes, col = np.unique(cols, return_inverse=True)
+        adjacency = self.graph.adjacency(
+            row_nodes, col_nodes, self._edge_names(edge_types), row_type=self._ntype, col_type=self._ntype, weights=False, edge_ids=False
         )
-        edges = np.unique(found.rows * max(len(far), 1) + found.cols)
+        edges = np.unique(adjacency.rows * max(len(col_nodes), 1) + adjacency.cols)
         row, col = row.reshape(rows.shape), col.reshape(cols.shape)
-        places: list[Ids] = [np.zeros((0, 3), np.int64)]
+        coordinates: list[Ids] = [np.zeros((0, 3), np.int64)]
         for batch in range(len(rows)):
-            pairs = row[batch][:, None] * max(len(far), 1) + col[batch][None]
-            at = np.argwhere(np.isin(pairs, edges))
-            places.append(np.concatenate([np.full((len(at), 1), batch), at], axis=1))
-        indices = np.concatenate(places).astype(np.int64)
-        return self._to.sparse(indices, np.ones(len(indices), np.int64), (len(rows), rows.shape[1], cols.shape[1]))
+            pairs = row[batch][:, None] * max(len(col_nodes), 1) + col[batch][None]
+            matches = np.argwhere(np.isin(pairs, edges))
+            coordinates.append(np.concatenate([np.full((len(matches), 1), batch), matches], axis=1))
+        indices = np.concatenate(coordinates).astype(np.int64)
+        return self._framework.sparse(indices, np.ones(len(indices), np.int64), (len(rows), rows.shape[1], cols.shape[1]))
 
-    def get_multi_hop_neighbor(self, nodes: ArrayLike, edge_types: Sequence[TypesAsked]) -> tuple[list[Any], list[Any]]:
+    def get_multi_hop_neighbor(self, nodes: ArrayLike, edge_types: Sequence[TypeSelector]) -> tuple[list[Any], list[Any]]:
         """All neighbors hop after hop, each node once a hop.
 
         Returns
@@ -129,15 +129,15 @@ class Layered(Sampling):
         adjacencies : list of sparse float32[nodes of the hop before, nodes of the hop]
             Weights of edges; several between the same nodes have an entry each.
         """
-        found = self.graph.multi_hop_neighbors(nodes_of(nodes), self._path("edge_types", edge_types), ntype=self._ntype)
-        edges = [in_rows(self._to, np.stack([hop.rows, hop.cols], axis=1), np.asarray(hop.weights), hop.shape) for hop in found.adjacencies]
-        return [self._to.dense(hop) for hop in found.nodes], edges
+        expansion = self.graph.multi_hop_neighbors(flat_ids(nodes), self._path("edge_types", edge_types), ntype=self._ntype)
+        edges = [sorted_sparse(self._framework, np.stack([hop.rows, hop.cols], axis=1), np.asarray(hop.weights), hop.shape) for hop in expansion.adjacencies]
+        return [self._framework.dense(hop) for hop in expansion.nodes], edges
 
-    def _stacked(
+    def _stacked_layers(
         self,
         layers: Ids,
         roots: Ids,
-        edge_types: Sequence[TypesAsked],
+        edge_types: Sequence[TypeSelector],
         counts: Sequence[int],
         default_node: int,
         weight_func: str,
@@ -149,15 +149,15 @@ class Layered(Sampling):
             layers, self._path("edge_types", edge_types), list(counts), measure=_measure(weight_func), ntype=ntype, seed=seed, version=version
         )
         widths = [layers.shape[1], *counts]
-        nodes = [self._to.dense(roots), *(self._to.dense(filled(layer.nodes.reshape(-1), default_node)) for layer in stack.layers)]
-        return nodes, [self._joined(layer, width) for layer, width in zip(stack.layers, widths, strict=False)]
+        nodes = [self._framework.dense(roots), *(self._framework.dense(fill_missing(layer.nodes.reshape(-1), default_node)) for layer in stack.layers)]
+        return nodes, [self._layer_adjacency(layer, width) for layer, width in zip(stack.layers, widths, strict=False)]
 
-    def _joined(self, layer: Layer, width: int) -> Any:
+    def _layer_adjacency(self, layer: Layer, width: int) -> Any:
         """The adjacency of layers [b, width] and [b, count]: 1 for each pair that has an edge."""
         batches, count = layer.nodes.shape
         pairs = np.unique(np.stack([layer.adjacency.rows, layer.adjacency.cols % max(count, 1)], axis=1), axis=0)
         indices = np.stack([pairs[:, 0] // width, pairs[:, 0] % width, pairs[:, 1]], axis=1)
-        return self._to.sparse(indices, np.ones(len(indices), np.int64), (batches, width, count))
+        return self._framework.sparse(indices, np.ones(len(indices), np.int64), (batches, width, count))
 
 
 def _measure(weight_func: str) -> str:
@@ -166,11 +166,11 @@ def _measure(weight_func: str) -> str:
     return MEASURES[weight_func]
 
 
-def _in_batches(what: str, nodes: ArrayLike, width: int) -> Ids:
+def _batched_nodes(parameter: str, nodes: ArrayLike, width: int) -> Ids:
     """Nodes as [batch, width]."""
-    given = np.asarray(nodes)
+    array = np.asarray(nodes)
     if width == -1:
-        return given if given.ndim == 2 else given.reshape(1, -1)
-    if width < 1 or given.size % width:
-        raise InvalidRequest(f"{what} has {given.size} nodes; they do not make batches of {width}")
-    return given.reshape(-1, width)
+        return array if array.ndim == 2 else array.reshape(1, -1)
+    if width < 1 or array.size % width:
+        raise InvalidRequest(f"{parameter} has {array.size} nodes; they do not make batches of {width}")
+    return array.reshape(-1, width)

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asterism.euler.conditions import of_edges, of_nodes
-from asterism.euler.types import Typed, TypesAsked, nodes_of
-from asterism.euler.values import filled, rows_as_sparse
-from asterism.records import NeighborSample, Ragged, TopNeighbors
+from asterism.euler.conditions import edge_filter, node_filter
+from asterism.euler.types import TypeIds, TypeSelector, flat_ids
+from asterism.euler.values import fill_missing, ragged_to_sparse
+from asterism.records import NeighborSample, RaggedNeighbors, TopNeighbors
 from asterism_proto.errors import InvalidRequest
 
 
-class Sampling(Typed):
+class EulerSamplingCalls(TypeIds):
     """The part that draws nodes, edges, neighbors and walks."""
 
-    def sample_node(self, count: int, node_type: TypesAsked = -1, condition: str = "", *, seed: int | None = None) -> Any:
+    def sample_node(self, count: int, node_type: TypeSelector = -1, condition: str = "", *, seed: int | None = None) -> Any:
         """Draw nodes by weight, with replacement.
 
         Parameters
@@ -42,8 +42,8 @@ class Sampling(Typed):
             Where there is nothing to draw.
         """
         names = self._node_names(node_type)
-        drawn = self.graph.sample_nodes(count, names, where=of_nodes(condition, self.graph.schema, names), seed=seed)
-        return self._to.dense(drawn.nodes)
+        sample = self.graph.sample_nodes(count, names, where=node_filter(condition, self.graph.schema, names), seed=seed)
+        return self._framework.dense(sample.nodes)
 
     def sample_node_with_src(self, src_nodes: ArrayLike, count: int, *, seed: int | None = None) -> Any:
         """Draw nodes of the type of each source.
@@ -57,10 +57,10 @@ class Sampling(Typed):
         NotFound
             Where a source is not there.
         """
-        src = nodes_of(src_nodes)
-        return self._to.dense(self.graph.sample_nodes_like(src, count, ntype=self._ntype, seed=seed).nodes)
+        src = flat_ids(src_nodes)
+        return self._framework.dense(self.graph.sample_nodes_like(src, count, ntype=self._ntype, seed=seed).nodes)
 
-    def sample_edge(self, count: int, edge_type: TypesAsked = None, *, seed: int | None = None) -> Any:
+    def sample_edge(self, count: int, edge_type: TypeSelector = None, *, seed: int | None = None) -> Any:
         """Draw edges by weight, with replacement; -1 or None: of all types together.
 
         Returns
@@ -68,12 +68,12 @@ class Sampling(Typed):
         int64[count, 3]
             Source, destination, number of the type.
         """
-        drawn = self.graph.sample_edges(count, self._edge_names(edge_type), seed=seed)
-        return self._to.dense(np.stack([drawn.src, drawn.dst, self._relation_numbers(drawn.types).astype(np.int64)], axis=1))
+        sample = self.graph.sample_edges(count, self._edge_names(edge_type), seed=seed)
+        return self._framework.dense(np.stack([sample.src, sample.dst, self._relation_numbers(sample.types).astype(np.int64)], axis=1))
 
     def sample_graph_label(self, batch_num: int, *, seed: int | None = None) -> Any:
         """Draw labels of graphs, each alike: bytes [batch_num]."""
-        return self._to.texts(self.graph.sample_graph_labels(batch_num, seed=seed).labels)
+        return self._framework.texts(self.graph.sample_graph_labels(batch_num, seed=seed).labels)
 
     def get_graph_by_label(self, labels: Iterable[bytes | str]) -> Any:
         """The nodes of graphs.
@@ -83,11 +83,11 @@ class Sampling(Typed):
         sparse int64[n, most nodes]
             The row of a label that nobody has is empty.
         """
-        found = self.graph.graph_nodes(labels)
-        return rows_as_sparse(self._to, (found.indptr, found.nodes))
+        members = self.graph.graph_nodes(labels)
+        return ragged_to_sparse(self._framework, (members.indptr, members.nodes))
 
     def sample_neighbor(
-        self, nodes: ArrayLike, edge_types: TypesAsked, count: int, default_node: int = -1, condition: str = "", *, seed: int | None = None
+        self, nodes: ArrayLike, edge_types: TypeSelector, count: int, default_node: int = -1, condition: str = "", *, seed: int | None = None
     ) -> tuple[Any, Any, Any]:
         """Draw neighbors by weight, with replacement, over the union of the edge types.
 
@@ -109,34 +109,34 @@ class Sampling(Typed):
         neighbors, weights, types : int64[n, count], float32[n, count], int32[n, count]
         """
         names = self._edge_names(edge_types)
-        found = self.graph.sample_neighbors(
-            nodes_of(nodes), names, count, ntype=self._ntype, where=of_edges(condition, self.graph.schema, names), seed=seed
+        sample = self.graph.sample_neighbors(
+            flat_ids(nodes), names, count, ntype=self._ntype, where=edge_filter(condition, self.graph.schema, names), seed=seed
         )
-        return self._padded(found, default_node)
+        return self._padded_neighbors(sample, default_node)
 
     def get_top_k_neighbor(
-        self, nodes: ArrayLike, edge_types: TypesAsked, k: int, default_node: int = -1, condition: str = ""
+        self, nodes: ArrayLike, edge_types: TypeSelector, k: int, default_node: int = -1, condition: str = ""
     ) -> tuple[Any, Any, Any]:
         """The k heaviest neighbors, the heaviest first, ties by id; as of `sample_neighbor`, [n, k] each."""
         names = self._edge_names(edge_types)
-        found = self.graph.top_k_neighbors(nodes_of(nodes), names, k, ntype=self._ntype, where=of_edges(condition, self.graph.schema, names))
-        return self._padded(found, default_node)
+        top_neighbors = self.graph.top_k_neighbors(flat_ids(nodes), names, k, ntype=self._ntype, where=edge_filter(condition, self.graph.schema, names))
+        return self._padded_neighbors(top_neighbors, default_node)
 
-    def get_full_neighbor(self, nodes: ArrayLike, edge_types: TypesAsked, condition: str = "") -> tuple[Any, Any, Any]:
+    def get_full_neighbor(self, nodes: ArrayLike, edge_types: TypeSelector, condition: str = "") -> tuple[Any, Any, Any]:
         """All neighbors, by edge type as asked for, then by id.
 
         Returns
         -------
         neighbors, weights, types : sparse int64, float32, int32 [n, longest row]
         """
-        return self._full(nodes, edge_types, condition, None)
+        return self._full_neighbors(nodes, edge_types, condition, None)
 
-    def get_sorted_full_neighbor(self, nodes: ArrayLike, edge_types: TypesAsked, condition: str = "") -> tuple[Any, Any, Any]:
+    def get_sorted_full_neighbor(self, nodes: ArrayLike, edge_types: TypeSelector, condition: str = "") -> tuple[Any, Any, Any]:
         """All neighbors, by id; as of `get_full_neighbor`."""
-        return self._full(nodes, edge_types, condition, "id")
+        return self._full_neighbors(nodes, edge_types, condition, "id")
 
     def sample_fanout(
-        self, nodes: ArrayLike, edge_types: Sequence[TypesAsked], counts: Sequence[int], default_node: int = -1, *, seed: int | None = None
+        self, nodes: ArrayLike, edge_types: Sequence[TypeSelector], counts: Sequence[int], default_node: int = -1, *, seed: int | None = None
     ) -> tuple[list[Any], list[Any], list[Any]]:
         """Draw neighbors of neighbors: hop h draws ``counts[h]`` of every entry of the hop before, each entry by itself.
 
@@ -147,18 +147,18 @@ class Sampling(Typed):
         weights, types : lists of float32, int32
             Of each hop, flat.
         """
-        same_hops(edge_types, counts)
-        found = self.graph.sample_fanout(nodes_of(nodes), self._path("edge_types", edge_types), list(counts), ntype=self._ntype, seed=seed)
+        require_same_hops(edge_types, counts)
+        sample = self.graph.sample_fanout(flat_ids(nodes), self._path("edge_types", edge_types), list(counts), ntype=self._ntype, seed=seed)
         return (
-            [self._to.dense(found.seeds), *(self._to.dense(filled(hop.nodes, default_node)) for hop in found.hops)],
-            [self._to.dense(np.asarray(hop.weights)) for hop in found.hops],
-            [self._to.dense(self._relation_numbers(hop.types)) for hop in found.hops],
+            [self._framework.dense(sample.seeds), *(self._framework.dense(fill_missing(hop.nodes, default_node)) for hop in sample.hops)],
+            [self._framework.dense(np.asarray(hop.weights)) for hop in sample.hops],
+            [self._framework.dense(self._relation_numbers(hop.types)) for hop in sample.hops],
         )
 
     def random_walk(
         self,
         nodes: ArrayLike,
-        edge_types: Sequence[TypesAsked],
+        edge_types: Sequence[TypeSelector],
         p: float = 1.0,
         q: float = 1.0,
         default_node: int = -1,
@@ -178,28 +178,28 @@ class Sampling(Typed):
             The start first; ``default_node`` behind a dead end.
         """
         steps = self._path("edge_types", edge_types)
-        walks = self.graph.random_walk(nodes_of(nodes), steps, p=p, q=q, ntype=self._ntype, seed=seed)
-        return self._to.dense(filled(walks.nodes, default_node))
+        walks = self.graph.random_walk(flat_ids(nodes), steps, p=p, q=q, ntype=self._ntype, seed=seed)
+        return self._framework.dense(fill_missing(walks.nodes, default_node))
 
-    def _padded(self, found: NeighborSample | TopNeighbors, default_node: int) -> tuple[Any, Any, Any]:
-        weights = np.asarray(found.weights)
+    def _padded_neighbors(self, sample: NeighborSample | TopNeighbors, default_node: int) -> tuple[Any, Any, Any]:
+        weights = np.asarray(sample.weights)
         return (
-            self._to.dense(filled(found.nodes, default_node)),
-            self._to.dense(weights),
-            self._to.dense(self._relation_numbers(found.types)),
+            self._framework.dense(fill_missing(sample.nodes, default_node)),
+            self._framework.dense(weights),
+            self._framework.dense(self._relation_numbers(sample.types)),
         )
 
-    def _full(self, nodes: ArrayLike, edge_types: TypesAsked, condition: str, sort: str | None) -> tuple[Any, Any, Any]:
+    def _full_neighbors(self, nodes: ArrayLike, edge_types: TypeSelector, condition: str, sort: str | None) -> tuple[Any, Any, Any]:
         names = self._edge_names(edge_types)
-        found: Ragged = self.graph.neighbors(
-            nodes_of(nodes), names, ntype=self._ntype, where=of_edges(condition, self.graph.schema, names), sort=sort, edge_ids=False
+        neighbors: RaggedNeighbors = self.graph.neighbors(
+            flat_ids(nodes), names, ntype=self._ntype, where=edge_filter(condition, self.graph.schema, names), sort=sort, edge_ids=False
         )
-        columns = (found.nodes, np.asarray(found.weights), self._relation_numbers(found.types))
-        ids, weights, types = (rows_as_sparse(self._to, (found.indptr, column)) for column in columns)
+        columns = (neighbors.nodes, np.asarray(neighbors.weights), self._relation_numbers(neighbors.types))
+        ids, weights, types = (ragged_to_sparse(self._framework, (neighbors.indptr, column)) for column in columns)
         return ids, weights, types
 
 
-def same_hops(edge_types: Sequence[TypesAsked], counts: Sequence[int]) -> None:
+def require_same_hops(edge_types: Sequence[TypeSelector], counts: Sequence[int]) -> None:
     """Refuse lists of different lengths."""
     if len(edge_types) != len(counts) or not len(counts):
         raise InvalidRequest(f"edge_types {edge_types!r} and counts {counts!r}: expected two lists of the same length, one entry per hop")

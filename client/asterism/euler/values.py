@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.arrays import Ids, Ragged2, Values
+from asterism.arrays import Ids, RaggedColumn, Values
 from asterism_proto.errors import InvalidRequest
 
 
@@ -39,7 +39,7 @@ class Framework(Protocol):
         """Operators of an `Euler` that this framework has its own way to call."""
 
 
-class Arrays:
+class NumpyFramework:
     """NumPy's arrays."""
 
     def dense(self, array: Values) -> Any:
@@ -52,16 +52,16 @@ class Arrays:
 
     def texts(self, rows: Sequence[bytes]) -> Any:
         """An array of objects."""
-        out: NDArray[Any] = np.empty(len(rows), object)
-        out[:] = rows
-        return out
+        array: NDArray[Any] = np.empty(len(rows), object)
+        array[:] = rows
+        return array
 
     def operators(self, euler: Any) -> Mapping[str, Callable[..., Any]]:
         """None."""
         return {}
 
 
-class Tensors:
+class TorchFramework:
     """torch's tensors; torch is imported when the first one is made."""
 
     def dense(self, array: Values) -> Any:
@@ -85,7 +85,7 @@ class Tensors:
         return {}
 
 
-class TensorFlow:
+class TensorFlowFramework:
     """TensorFlow's tensors; it is imported when the first one is made."""
 
     def dense(self, array: Values) -> Any:
@@ -113,31 +113,31 @@ class TensorFlow:
         return operators(euler)
 
 
-FRAMEWORKS: dict[str, type[Arrays] | type[Tensors] | type[TensorFlow]] = {"numpy": Arrays, "torch": Tensors, "tensorflow": TensorFlow}
+FRAMEWORKS: dict[str, type[NumpyFramework] | type[TorchFramework] | type[TensorFlowFramework]] = {"numpy": NumpyFramework, "torch": TorchFramework, "tensorflow": TensorFlowFramework}
 
 
-def framework_called(name: str) -> Framework:
+def framework_named(name: str) -> Framework:
     """The framework of a name; InvalidRequest where there is none."""
     if name not in FRAMEWORKS:
         raise InvalidRequest(f"framework {name!r}: expected {' or '.join(map(repr, FRAMEWORKS))}")
     return FRAMEWORKS[name]()
 
 
-def rows_as_sparse(to: Framework, column: Ragged2) -> Any:
+def ragged_to_sparse(framework: Framework, column: RaggedColumn) -> Any:
     """A ragged column as a sparse tensor [rows, longest row], each row from the left."""
     indptr, values = column
     lengths = np.diff(indptr)
     rows = np.repeat(np.arange(len(lengths)), lengths)
     indices = np.stack([rows, np.arange(indptr[-1]) - indptr[:-1][rows]], axis=1).astype(np.int64)
-    return to.sparse(indices, values, (len(lengths), int(lengths.max(initial=0))))
+    return framework.sparse(indices, values, (len(lengths), int(lengths.max(initial=0))))
 
 
-def in_rows(to: Framework, indices: Ids, values: Values, shape: tuple[int, ...]) -> Any:
+def sorted_sparse(framework: Framework, indices: Ids, values: Values, shape: tuple[int, ...]) -> Any:
     """A sparse tensor whose entries are put in order, row after row; of the same place in the order in which they came."""
     order = np.lexsort(indices.T[::-1])
-    return to.sparse(indices[order], values[order], shape)
+    return framework.sparse(indices[order], values[order], shape)
 
 
-def filled(ids: Ids, default_node: int) -> Ids:
+def fill_missing(ids: Ids, default_node: int) -> Ids:
     """Ids with ``default_node`` where there is none."""
     return ids if default_node == -1 else np.where(ids < 0, np.int64(default_node), ids)

@@ -9,24 +9,24 @@ again; `samples` puts a part of a graph in its place. Nothing here knows a daemo
 
 from asterism.export.assigned import AssignmentReport, assignment
 from asterism.export.chunks import ChunksReport, chunks
-from asterism.export.dispatch import Dispatched, DispatchReport, dispatch
+from asterism.export.dispatch import DestinationReport, DispatchReport, dispatch
 from asterism.export.names import read_names
 from asterism.export.partition import dgl
 from asterism.export.pyg_layout import PygReport, pyg
 from asterism.export.report import ExportReport, PartReport
 from asterism.export.samples import SampledGraph, sampled
-from asterism.export.verify import Verified, verify
+from asterism.export.verify import VerifyReport, verify
 
 __all__ = [
     "AssignmentReport",
     "ChunksReport",
     "DispatchReport",
-    "Dispatched",
+    "DestinationReport",
     "ExportReport",
     "PartReport",
     "PygReport",
     "SampledGraph",
-    "Verified",
+    "VerifyReport",
     "assignment",
     "chunks",
     "dgl",

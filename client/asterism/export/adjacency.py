@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from asterism.export.source import Ids
 from asterism_proto.errors import InvalidRequest
-from graphkit.jit import kernel, settled
+from graphkit.jit import kernel, as_kernel_array
 
-NARROW = 1 << 31
+MAX_INT32_ENTRIES = 1 << 31
 """Numbers below fit 32 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Adjacency:
+class MetisGraph:
     """An undirected graph without loops; parallel edges are one, their number its weight. All int32 where that is enough."""
 
     indptr: NDArray[Any]
@@ -33,39 +33,39 @@ class Adjacency:
 
 
 @kernel
-def _fill(pairs: NDArray[Any], at: NDArray[Any], neighbors: NDArray[Any]) -> None:
+def _fill(pairs: NDArray[Any], next_slot: NDArray[Any], neighbors: NDArray[Any]) -> None:
     for i in range(pairs.shape[0]):
         u, v = pairs[i, 0], pairs[i, 1]
         if u != v:
-            neighbors[at[u]] = v
-            neighbors[at[v]] = u
-            at[u] += 1
-            at[v] += 1
+            neighbors[next_slot[u]] = v
+            neighbors[next_slot[v]] = u
+            next_slot[u] += 1
+            next_slot[v] += 1
 
 
 @kernel
 def _merge(indptr: NDArray[Any], neighbors: NDArray[Any], weights: NDArray[Any]) -> np.int64:
     """Make parallel edges one, in place; give how many are left."""
     n = indptr.shape[0] - 1
-    place = np.full(n, -1, np.int64)  # where a neighbor was written last: of this node where it is not before its row
-    out = np.int64(0)
+    position = np.full(n, -1, np.int64)  # where a neighbor was written last: of this node where it is not before its row
+    size = np.int64(0)
     for u in range(n):
-        low, high, first = indptr[u], indptr[u + 1], out
+        low, high, first = indptr[u], indptr[u + 1], size
         indptr[u] = first
         for i in range(low, high):
             v = neighbors[i]
-            if place[v] >= first:
-                weights[place[v]] += 1
+            if position[v] >= first:
+                weights[position[v]] += 1
             else:
-                place[v] = out
-                neighbors[out] = v
-                weights[out] = 1
-                out += 1
-    indptr[n] = out
-    return out
+                position[v] = size
+                neighbors[size] = v
+                weights[size] = 1
+                size += 1
+    indptr[n] = size
+    return size
 
 
-def adjacency(pairs: Iterable[NDArray[Any]], degrees: Ids) -> Adjacency:
+def build_metis_graph(pairs: Iterable[NDArray[Any]], degrees: Ids) -> MetisGraph:
     """The adjacency that METIS works on: edges of either direction between two nodes count together.
 
     Parameters
@@ -76,21 +76,21 @@ def adjacency(pairs: Iterable[NDArray[Any]], degrees: Ids) -> Adjacency:
         How many edges there are at each node, loops left out.
     """
     nodes, entries = len(degrees), int(degrees.sum())
-    if nodes >= NARROW:
+    if nodes >= MAX_INT32_ENTRIES:
         raise InvalidRequest(f"METIS in one process is for fewer than 2^31 nodes, not {nodes}; use assign='fennel' or a folder of assignments")
-    dtype = np.int32 if entries < NARROW else np.int64
+    dtype = np.int32 if entries < MAX_INT32_ENTRIES else np.int64
     indptr = np.zeros(nodes + 1, dtype)
     np.cumsum(degrees, out=indptr[1:])
-    neighbors, at = np.empty(entries, dtype), indptr[:-1].copy()
+    neighbors, next_slot = np.empty(entries, dtype), indptr[:-1].copy()
     for piece in pairs:
-        _fill(settled(piece), at, neighbors)
-    del at
+        _fill(as_kernel_array(piece), next_slot, neighbors)
+    del next_slot
     weights = np.empty(entries, dtype)
-    kept = int(_merge(indptr, neighbors, weights))
-    return Adjacency(indptr=indptr, neighbors=neighbors[:kept], weights=weights[:kept])
+    entry_count = int(_merge(indptr, neighbors, weights))
+    return MetisGraph(indptr=indptr, neighbors=neighbors[:entry_count], weights=weights[:entry_count])
 
 
-def need_bytes(nodes: int, edges: int) -> int:
+def required_bytes(nodes: int, edges: int) -> int:
     """How much memory `adjacency` takes, at most: both directions of each edge, with a weight.
 
     Parameters
@@ -98,5 +98,5 @@ def need_bytes(nodes: int, edges: int) -> int:
     nodes, edges : int
         Nodes, and edges (loops left out).
     """
-    width = 4 if 2 * edges < NARROW else 8
+    width = 4 if 2 * edges < MAX_INT32_ENTRIES else 8
     return width * (4 * edges + nodes) + 16 * nodes

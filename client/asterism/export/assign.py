@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.plan import Kind
+from asterism.export.plan import TypePlan
 from asterism.export.source import Ids
 from asterism_proto.errors import InvalidRequest, NotFound
-from graphkit.jit import kernel, settled
-from graphkit.rng import below, key_of, mix64, word
+from graphkit.jit import kernel, as_kernel_array
+from graphkit.rng import bounded, key_of, mix64, word
 
 Owners = NDArray[np.int32]
 """int32[n]: the part of each node of a type, by rank."""
@@ -24,32 +24,32 @@ _LINES_BYTES, _LINES = 8 << 20, 1 << 20
 
 
 @kernel
-def _hashed(ids: NDArray[np.int64], key: np.uint64, parts: np.uint64, out: NDArray[np.int32]) -> None:
+def _hash_with_key(ids: NDArray[np.int64], key: np.uint64, parts: np.uint64, out: NDArray[np.int32]) -> None:
     for i in range(ids.shape[0]):
-        out[i] = np.int32(below(word(key, np.uint64(ids[i])), parts))
+        out[i] = np.int32(bounded(word(key, np.uint64(ids[i])), parts))
 
 
-def random(ids: Ids, *, parts: int, seed: int, type_id: int) -> Owners:
+def random_owners(ids: Ids, *, parts: int, seed: int, type_id: int) -> Owners:
     """A part for each node, independent and uniform: a function of (seed, type, id) alone."""
     out = np.empty(len(ids), np.int32)
-    _hashed(settled(ids), key_of(seed, _PURPOSE, type_id), np.uint64(parts), out)
+    _hash_with_key(as_kernel_array(ids), key_of(seed, _PURPOSE, type_id), np.uint64(parts), out)
     return out
 
 
 @kernel
-def _hashed_alone(ids: NDArray[np.int64], parts: np.uint64, out: NDArray[np.int32]) -> None:
+def _hash_ids(ids: NDArray[np.int64], parts: np.uint64, out: NDArray[np.int32]) -> None:
     for i in range(ids.shape[0]):
-        out[i] = np.int32(below(mix64(np.uint64(ids[i])), parts))
+        out[i] = np.int32(bounded(mix64(np.uint64(ids[i])), parts))
 
 
-def hashed(ids: Ids, *, parts: int) -> Owners:
+def hashed_owners(ids: Ids, *, parts: int) -> Owners:
     """A part for each node, a function of its id alone that anybody can compute: the high half of splitmix64(id) * parts."""
     out = np.empty(len(ids), np.int32)
-    _hashed_alone(settled(ids), np.uint64(parts), out)
+    _hash_ids(as_kernel_array(ids), np.uint64(parts), out)
     return out
 
 
-def from_folder(folder: Path, kinds: Sequence[Kind], counts: Sequence[int], *, parts: Collection[int]) -> tuple[list[Owners], int, str]:
+def read_owners(folder: Path, kinds: Sequence[TypePlan], counts: Sequence[int], *, parts: Collection[int]) -> tuple[list[Owners], int, str]:
     """The parts that a folder gives, as DGL's partitioning tools write one; how many there are, and the algorithm's name.
 
     Parameters
@@ -73,15 +73,15 @@ def from_folder(folder: Path, kinds: Sequence[Kind], counts: Sequence[int], *, p
         raise NotFound(f"{meta_path}: no such file; a folder of assignments needs it")
     try:
         meta = json.loads(meta_path.read_text())
-        made_for, algorithm = int(meta["num_parts"]), str(meta.get("algo_name", "metis"))
+        num_parts, algorithm = int(meta["num_parts"]), str(meta.get("algo_name", "metis"))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidRequest(f"{meta_path}: expected a JSON object with num_parts and algo_name ({error!r})") from error
-    if made_for not in parts:
-        raise InvalidRequest(f"{meta_path}: num_parts is {made_for}, the export is asked for {' or '.join(map(str, sorted(parts)))}")
-    return [_read_parts(_file_of(folder, kind), count, made_for) for kind, count in zip(kinds, counts, strict=True)], made_for, algorithm
+    if num_parts not in parts:
+        raise InvalidRequest(f"{meta_path}: num_parts is {num_parts}, the export is asked for {' or '.join(map(str, sorted(parts)))}")
+    return [_read_parts(_file_of(folder, kind), count, num_parts) for kind, count in zip(kinds, counts, strict=True)], num_parts, algorithm
 
 
-def _file_of(folder: Path, kind: Kind) -> Path:
+def _file_of(folder: Path, kind: TypePlan) -> Path:
     """The file of a type, by its stored or its written name."""
     for name in (kind.name, kind.label):
         if (folder / f"{name}.txt").is_file():
@@ -97,10 +97,10 @@ def _read_parts(path: Path, count: int, parts: int) -> Owners:
             try:
                 piece = np.array(lines).astype(np.int64)
             except ValueError as error:
-                raise _first_wrong(path, lines, line) from error
-            wrong = np.flatnonzero((piece < 0) | (piece >= parts))
-            if wrong.size:
-                raise InvalidRequest(f"{path}, line {line + int(wrong[0]) + 1}: part {piece[wrong[0]]}; expected 0 to {parts - 1}")
+                raise _first_bad_line(path, lines, line) from error
+            out_of_range = np.flatnonzero((piece < 0) | (piece >= parts))
+            if out_of_range.size:
+                raise InvalidRequest(f"{path}, line {line + int(out_of_range[0]) + 1}: part {piece[out_of_range[0]]}; expected 0 to {parts - 1}")
             pieces.append(piece.astype(np.int32))
             line += len(lines)
     if line != count:
@@ -108,7 +108,7 @@ def _read_parts(path: Path, count: int, parts: int) -> Owners:
     return np.concatenate([np.empty(0, np.int32), *pieces])
 
 
-def _first_wrong(path: Path, lines: list[bytes], before: int) -> InvalidRequest:
+def _first_bad_line(path: Path, lines: list[bytes], before: int) -> InvalidRequest:
     for i, line in enumerate(lines, before + 1):
         try:
             np.array([line]).astype(np.int64)
@@ -117,12 +117,12 @@ def _first_wrong(path: Path, lines: list[bytes], before: int) -> InvalidRequest:
     return InvalidRequest(f"{path}: lines {before + 1} to {before + len(lines)} are not numbers of parts")
 
 
-def lines_of(owners: Owners) -> Iterator[bytes]:
+def assignment_lines(owners: Owners) -> Iterator[bytes]:
     """The content of a type's file in such a folder, some lines at a time."""
-    for at in range(0, len(owners), _LINES):
-        yield b"".join(b"%d\n" % part for part in owners[at : at + _LINES].tolist())
+    for start in range(0, len(owners), _LINES):
+        yield b"".join(b"%d\n" % part for part in owners[start : start + _LINES].tolist())
 
 
-def meta_of(parts: int, method: str) -> bytes:
+def partition_meta(parts: int, method: str) -> bytes:
     """The content of its ``partition_meta.json``."""
     return json.dumps({"version": "1.0.0", "num_parts": parts, "algo_name": method}, indent=4).encode() + b"\n"

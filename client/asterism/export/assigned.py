@@ -13,18 +13,18 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.lib import format as npy
 
-from asterism.export.assign import Owners, lines_of, meta_of
-from asterism.export.execution import Execution, checked, memory_limit
-from asterism.export.layout import NodeTable
-from asterism.export.methods import METHODS, Assignment, Balance, owners_of
+from asterism.export.assign import Owners, assignment_lines, partition_meta
+from asterism.export.execution import Execution, check_execution, memory_limit
+from asterism.export.layout import NodeIdTable
+from asterism.export.methods import METHODS, AssignmentOptions, Balance, assign_owners
 from asterism.export.nodes import read_ids
-from asterism.export.plan import Kind, Plan, plan
-from asterism.export.repair import fill_empty
-from asterism.export.run import Run
-from asterism.export.seal import MANIFEST, Target, Unfinished, publish, unfinished
-from asterism.export.source import Scannable, digest_of, held
+from asterism.export.plan import TypePlan, ExportPlan, make_plan
+from asterism.export.repair import fill_empty_parts
+from asterism.export.run import ExportRun
+from asterism.export.seal import MANIFEST, ExportTarget, WorkingFolder, publish, open_working_folder
+from asterism.export.source import ScannableGraph, version_digest, pin_version
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest
-from graphkit.split import group
+from graphkit.split import group_by_key
 
 _STEP = 1 << 18
 
@@ -46,7 +46,7 @@ class AssignmentReport:
 
 
 def assignment(
-    graph: Scannable,
+    graph: ScannableGraph,
     out: str | Path,
     *,
     parts: int,
@@ -60,7 +60,7 @@ def assignment(
     objective: str = "cut",
     imbalance: float = 0.03,
     passes: int = 1,
-    **how: Unpack[Execution],
+    **execution: Unpack[Execution],
 ) -> AssignmentReport:
     """Write which part each node goes to: ``<ntype>.txt``, a part per line for the nodes by id, and ``partition_meta.json``.
 
@@ -85,9 +85,9 @@ def assignment(
     Conflict, InvalidRequest, NotFound, NotReady
         ``out`` is not empty; an option does not fit, or there are no nodes; no such version; METIS does not fit into memory.
     """
-    began = time.monotonic()
-    checked(how)
-    asked = Assignment(
+    started = time.monotonic()
+    check_execution(execution)
+    options = AssignmentOptions(
         method=assign if assign in METHODS else Path(assign),
         parts=parts,
         seed=seed,
@@ -97,103 +97,103 @@ def assignment(
         imbalance=imbalance,
         passes=passes,
     )
-    layout, target = plan(graph.schema, homogeneous=homogeneous, weight=weight), Target.of(out)
-    words = json.loads(json.dumps({"space": graph.space, **asked.described, "parts": parts, "plan": layout.to_dict(), "kind": "assignment"}))
-    with unfinished(target, words, overwrite=how.get("overwrite", False), resume=how.get("resume", False), scratch=how.get("scratch")) as place:
-        if not place.published:
-            pinned = place.state.get("version", version)
-            if version not in (None, pinned):
-                raise Conflict(f"version {version}: the assignment that was cut off is of version {pinned}; ask for that one, or do not resume")
-            with held(graph, pinned, f"assignment in {target.shown}") as source:
-                _write(_begin(source, layout, pinned, asked, place, target, words, how), asked, words)
-        publish(place, target)
+    layout, target = make_plan(graph.schema, homogeneous=homogeneous, weight=weight), ExportTarget.parse(out)
+    parameters = json.loads(json.dumps({"space": graph.space, **options.manifest_entry, "parts": parts, "plan": layout.to_dict(), "kind": "assignment"}))
+    with open_working_folder(target, parameters, overwrite=execution.get("overwrite", False), resume=execution.get("resume", False), scratch=execution.get("scratch")) as working_folder:
+        if not working_folder.published:
+            pinned_version = working_folder.state.get("version", version)
+            if version not in (None, pinned_version):
+                raise Conflict(f"version {version}: the assignment that was cut off is of version {pinned_version}; ask for that one, or do not resume")
+            with pin_version(graph, pinned_version, f"assignment in {target.display_name}") as source:
+                _write(_begin_run(source, layout, pinned_version, options, working_folder, target, parameters, execution), options, parameters)
+        publish(working_folder, target)
     manifest = target.manifest()
     if manifest is None:
-        raise Corrupt(f"{target.named(MANIFEST)}: it was written just now, and is not there")
+        raise Corrupt(f"{target.file_path(MANIFEST)}: it was written just now, and is not there")
     return AssignmentReport(
         out=target.path or target.address,
         version=manifest["version"],
         seed=seed,
-        assign=str(asked.method),
+        assign=str(options.method),
         nodes={label: tuple(counts) for label, counts in manifest["nodes"].items()},
         warnings=tuple(manifest["warnings"]),
-        seconds=time.monotonic() - began,
+        seconds=time.monotonic() - started,
     )
 
 
-def _begin(
-    graph: Scannable,
-    layout: Plan,
+def _begin_run(
+    graph: ScannableGraph,
+    layout: ExportPlan,
     version: int | None,
-    asked: Assignment,
-    place: Unfinished,
-    target: Target,
-    words: Mapping[str, Any],
-    how: Execution,
-) -> Run:
+    options: AssignmentOptions,
+    working_folder: WorkingFolder,
+    target: ExportTarget,
+    parameters: Mapping[str, Any],
+    execution: Execution,
+) -> ExportRun:
     """The assignment as it was left, or a new one."""
-    pinned = next((batch.version for kind in layout.nodes for batch in graph.scan_nodes(kind.name, (), version=version, rows=1)), None)
-    if pinned is None:
+    first_version = next((batch.version for kind in layout.nodes for batch in graph.scan_nodes(kind.name, (), version=version, rows=1)), None)
+    if first_version is None:
         raise InvalidRequest(f"space {graph.space!r} has no nodes to assign")
-    digest = digest_of(graph, pinned)
-    if not place.resumed:
-        place = place.begin({**words, "version": pinned, "digest": digest})
-    elif place.state["digest"] != digest:
-        raise Conflict(f"space {graph.space!r} has another version {pinned} than when the assignment was cut off; do not resume")
-    return Run(
+    digest = version_digest(graph, first_version)
+    if not working_folder.resumed:
+        working_folder = working_folder.begin({**parameters, "version": first_version, "digest": digest})
+    elif working_folder.state["digest"] != digest:
+        raise Conflict(f"space {graph.space!r} has another version {first_version} than when the assignment was cut off; do not resume")
+    return ExportRun(
         graph=graph,
         plan=layout,
-        version=pinned,
-        parts=asked.parts,
+        version=first_version,
+        parts=options.parts,
         trainers=1,
         hops=1,
         formats=(),
-        out=place.out,
+        out=working_folder.out,
         address=target.address,
-        scratch=place.scratch,
-        memory_limit_mib=memory_limit(how),
-        progress=how.get("progress"),
+        scratch=working_folder.scratch,
+        memory_limit_mib=memory_limit(execution),
+        progress=execution.get("progress"),
     )
 
 
-def _write(run: Run, asked: Assignment, words: Mapping[str, Any]) -> None:
+def _write(run: ExportRun, options: AssignmentOptions, parameters: Mapping[str, Any]) -> None:
     tables = read_ids(run)
 
     def assign() -> dict[str, Any]:
-        owners, method = owners_of(run, asked, tables)
-        fill_empty(run, owners, tables, trainers=1)
-        for kind, each, table in zip(run.plan.nodes, owners, tables, strict=True):
-            _write_type(run, kind, each, table)
-        with run.writing("partition_meta.json") as file:
-            file.write(meta_of(run.parts, method))
-        return {"nodes": {k.label: np.bincount(each, minlength=run.parts).tolist() for k, each in zip(run.plan.nodes, owners, strict=True)}}
+        owners, method = assign_owners(run, options, tables)
+        fill_empty_parts(run, owners, tables, trainers=1)
+        for kind, type_owners, table in zip(run.plan.nodes, owners, tables, strict=True):
+            _write_type(run, kind, type_owners, table)
+        with run.open_output("partition_meta.json") as file:
+            file.write(partition_meta(run.parts, method))
+        return {"nodes": {k.label: np.bincount(type_owners, minlength=run.parts).tolist() for k, type_owners in zip(run.plan.nodes, owners, strict=True)}}
 
-    found = run.step("assigned", assign)
-    of_version = {"version": run.version, "digest": digest_of(run.graph, run.version)}
-    run.step("manifest", partial(_seal, run, {**words, **of_version, "nodes": found["nodes"], "asked": words}))
+    result = run.run_step("assigned", assign)
+    version_fields = {"version": run.version, "digest": version_digest(run.graph, run.version)}
+    run.run_step("manifest", partial(_write_manifest, run, {**parameters, **version_fields, "nodes": result["nodes"], "asked": parameters}))
 
 
-def _write_type(run: Run, kind: Kind, owners: Owners, table: NodeTable) -> None:
+def _write_type(run: ExportRun, kind: TypePlan, owners: Owners, table: NodeIdTable) -> None:
     """The part of each node, and the nodes of each part."""
-    with run.writing(f"{kind.label}.txt") as file:
-        for lines in lines_of(owners):
+    with run.open_output(f"{kind.label}.txt") as file:
+        for lines in assignment_lines(owners):
             file.write(lines)
-    order, offsets = group(owners, run.parts)
+    order, offsets = group_by_key(owners, run.parts)
     for name, rows, pieces in (
-        ("members", len(order), (table.ids[order[at : at + _STEP]] for at in range(0, len(order), _STEP))),
+        ("members", len(order), (table.ids[order[start : start + _STEP]] for start in range(0, len(order), _STEP))),
         ("offsets", len(offsets), iter([offsets])),
     ):
-        with run.writing(f"{kind.label}.{name}.npy") as file:
+        with run.open_output(f"{kind.label}.{name}.npy") as file:
             npy.write_array_header_1_0(file, {"descr": "<i8", "fortran_order": False, "shape": (rows,)})
             for piece in pieces:
                 file.write(piece.astype("<i8").tobytes())
 
 
-def _seal(run: Run, content: Mapping[str, Any]) -> None:
-    told = {
+def _write_manifest(run: ExportRun, content: Mapping[str, Any]) -> None:
+    manifest = {
         **content,
-        "warnings": [warning for facts in run.done.values() for warning in facts["warnings"]],
-        "files": {path: told for facts in run.done.values() for path, told in sorted(facts["files"].items())},
+        "warnings": [warning for facts in run.results.values() for warning in facts["warnings"]],
+        "files": {path: manifest for facts in run.results.values() for path, manifest in sorted(facts["files"].items())},
     }
-    with run.writing(MANIFEST) as file:
-        file.write(json.dumps(told, indent=2).encode() + b"\n")
+    with run.open_output(MANIFEST) as file:
+        file.write(json.dumps(manifest, indent=2).encode() + b"\n")

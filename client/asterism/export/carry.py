@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from asterism.export.execution import Execution, checked, memory_limit
-from asterism.export.plan import Plan
-from asterism.export.run import Run
-from asterism.export.seal import MANIFEST, Target, publish, replace_at, unfinished
-from asterism.export.source import Scannable, digest_of, held, sample_of
+from asterism.export.execution import Execution, check_execution, memory_limit
+from asterism.export.plan import ExportPlan
+from asterism.export.run import ExportRun
+from asterism.export.seal import MANIFEST, ExportTarget, publish, remove_previous, open_working_folder
+from asterism.export.source import ScannableGraph, version_digest, pin_version, sample_parameters
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class ExportShape:
     """How many parts there are, and what they hold."""
 
     parts: int = 1
@@ -27,61 +27,61 @@ class Shape:
 
 
 @contextmanager
-def carried(
-    graph: Scannable, target: Target, layout: Plan, words: Mapping[str, Any], *, version: int | None, shape: Shape, how: Execution
-) -> Iterator[Run | None]:
+def run_resumable(
+    graph: ScannableGraph, target: ExportTarget, layout: ExportPlan, parameters: Mapping[str, Any], *, version: int | None, shape: ExportShape, execution: Execution
+) -> Iterator[ExportRun | None]:
     """The export until the block ends, and published then; None where one of the same stands already.
 
     Parameters
     ----------
     graph, target, layout
         What is read, at one version that is pinned meanwhile; where it goes; which types and columns.
-    words : mapping
+    parameters : mapping
         What was asked for: another export to the same place is not gone on with.
     version, shape, how
         None: the current one; the parts; who does it.
     """
-    checked(how)
-    asked = json.loads(json.dumps({"space": graph.space, "sample": sample_of(graph), **words, "plan": layout.to_dict()}))
-    with unfinished(target, asked, overwrite=how.get("overwrite", False), resume=how.get("resume", False), scratch=how.get("scratch")) as place:
-        if place.published:
+    check_execution(execution)
+    full_parameters = json.loads(json.dumps({"space": graph.space, "sample": sample_parameters(graph), **parameters, "plan": layout.to_dict()}))
+    with open_working_folder(target, full_parameters, overwrite=execution.get("overwrite", False), resume=execution.get("resume", False), scratch=execution.get("scratch")) as working_folder:
+        if working_folder.published:
             yield None
-            publish(place, target)
+            publish(working_folder, target)
             return
-        pinned = place.state.get("version", version)
-        if version not in (None, pinned):
-            raise Conflict(f"version {version}: the export that was cut off is of version {pinned}; ask for that one, or do not resume")
-        with held(graph, pinned, f"export to {target.shown}") as source:
-            pinned = int(place.state["version"]) if place.resumed else _pin(source, layout, pinned)
-            digest = digest_of(source, pinned)
-            if not place.resumed:
-                place = place.begin({**asked, "version": pinned, "digest": digest})
-            elif place.state["digest"] != digest:
+        pinned_version = working_folder.state.get("version", version)
+        if version not in (None, pinned_version):
+            raise Conflict(f"version {version}: the export that was cut off is of version {pinned_version}; ask for that one, or do not resume")
+        with pin_version(graph, pinned_version, f"export to {target.display_name}") as source:
+            pinned_version = int(working_folder.state["version"]) if working_folder.resumed else _first_version(source, layout, pinned_version)
+            digest = version_digest(source, pinned_version)
+            if not working_folder.resumed:
+                working_folder = working_folder.begin({**full_parameters, "version": pinned_version, "digest": digest})
+            elif working_folder.state["digest"] != digest:
                 raise Conflict(
-                    f"space {graph.space!r} has another version {pinned} than when the export was cut off; do not resume, or name another place"
+                    f"space {graph.space!r} has another version {pinned_version} than when the export was cut off; do not resume, or name another place"
                 )
-            run = Run(
+            run = ExportRun(
                 graph=source,
                 plan=layout,
-                version=pinned,
+                version=pinned_version,
                 parts=shape.parts,
                 trainers=shape.trainers,
                 hops=shape.hops,
                 formats=shape.formats,
-                out=place.out,
+                out=working_folder.out,
                 address=target.address,
-                scratch=place.scratch,
-                memory_limit_mib=memory_limit(how),
-                progress=how.get("progress"),
-                asked=asked,
+                scratch=working_folder.scratch,
+                memory_limit_mib=memory_limit(execution),
+                progress=execution.get("progress"),
+                parameters=full_parameters,
             )
             run.save()
-            replace_at(run, target)
+            remove_previous(run, target)
             yield run
-        publish(place, target)
+        publish(working_folder, target)
 
 
-def _pin(graph: Scannable, layout: Plan, version: int | None) -> int:
+def _first_version(graph: ScannableGraph, layout: ExportPlan, version: int | None) -> int:
     """The one version that is read throughout: that of the first node to be found."""
     for kind in layout.nodes:
         for batch in graph.scan_nodes(kind.name, (), version=version, rows=1):
@@ -89,29 +89,29 @@ def _pin(graph: Scannable, layout: Plan, version: int | None) -> int:
     raise InvalidRequest(f"space {graph.space!r} has no nodes to export")
 
 
-def seal(run: Run, content: Mapping[str, Any]) -> None:
+def write_manifest(run: ExportRun, content: Mapping[str, Any]) -> None:
     """Write the manifest, the last file: ``content``, where it is from, and size and digest of every other file."""
 
     def write() -> None:
-        whole = {
+        manifest = {
             "space": run.graph.space,
             "version": run.version,
-            "digest": digest_of(run.graph, run.version),
-            "sample": sample_of(run.graph),
+            "digest": version_digest(run.graph, run.version),
+            "sample": sample_parameters(run.graph),
             **content,
-            "warnings": [warning for facts in run.done.values() for warning in facts["warnings"]],
-            "asked": run.asked,
-            "files": {path: told for facts in run.done.values() for path, told in sorted(facts["files"].items())},
+            "warnings": [warning for facts in run.results.values() for warning in facts["warnings"]],
+            "asked": run.parameters,
+            "files": {path: file_record for facts in run.results.values() for path, file_record in sorted(facts["files"].items())},
         }
-        with run.writing(MANIFEST) as file:
-            file.write(json.dumps(whole, indent=2).encode() + b"\n")
+        with run.open_output(MANIFEST) as file:
+            file.write(json.dumps(manifest, indent=2).encode() + b"\n")
 
-    run.step("manifest", write)
+    run.run_step("manifest", write)
 
 
-def manifest_of(target: Target) -> dict[str, Any]:
+def published_manifest(target: ExportTarget) -> dict[str, Any]:
     """The manifest of an export that was published just now."""
     manifest = target.manifest()
     if manifest is None:
-        raise Corrupt(f"{target.named(MANIFEST)}: it was written just now, and is not there")
+        raise Corrupt(f"{target.file_path(MANIFEST)}: it was written just now, and is not there")
     return manifest

@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 ARRAY_MAGIC = 0xDD5E40F096B4A13F
 TENSORS_MAGIC = 0xDD5A9FBE3FA2443F
-_HEAD = struct.Struct("<QQiiiBBH")
+_ARRAY_HEADER = struct.Struct("<QQiiiBBH")
 _KINDS = {"i": 0, "u": 1, "f": 2}
 _BFLOAT16 = np.dtype("V2")
 """How NumPy keeps a bfloat16: two bytes that it does not interpret."""
@@ -44,7 +44,7 @@ _CODES = {dtype: key for key, dtype in _DTYPES.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ArrayStream:
     """An array that is written piece by piece: whole rows, first to last, of ``shape`` altogether."""
 
     dtype: np.dtype[Any]
@@ -52,7 +52,7 @@ class Column:
     pieces: Callable[[], Iterable[Array]]
 
     @classmethod
-    def of(cls, array: Array) -> Column:
+    def from_array(cls, array: Array) -> ArrayStream:
         """One array, as a column of one piece."""
         return cls(dtype=array.dtype, shape=array.shape, pieces=lambda: (array,))
 
@@ -60,8 +60,8 @@ class Column:
     def nbytes(self) -> int:
         """Bytes of data."""
         size = self.dtype.itemsize
-        for extent in self.shape:
-            size *= extent
+        for dimension in self.shape:
+            size *= dimension
         return size
 
     def array(self) -> Array:
@@ -70,7 +70,7 @@ class Column:
         return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty((0, *self.shape[1:]), self.dtype), *pieces])
 
 
-class Writer:
+class DglWriter:
     """A stream of DGL's primitives into a binary file."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -88,12 +88,12 @@ class Writer:
 
     def strings(self, texts: Iterable[str]) -> None:
         """A vector of strings."""
-        listed = list(texts)
-        self.integers("Q", len(listed))
-        for text in listed:
+        items = list(texts)
+        self.integers("Q", len(items))
+        for text in items:
             self.string(text)
 
-    def array(self, column: Column) -> None:
+    def array(self, column: ArrayStream) -> None:
         """One array, its data in the pieces' order.
 
         Raises
@@ -107,36 +107,36 @@ class Writer:
         if not column.shape:
             raise InvalidRequest("DGL does not read a tensor without dimensions back; give it the shape [1]")
         code, bits = _CODES[dtype]
-        self._file.write(_HEAD.pack(ARRAY_MAGIC, 0, 1, 0, len(column.shape), code, bits, 1))
+        self._file.write(_ARRAY_HEADER.pack(ARRAY_MAGIC, 0, 1, 0, len(column.shape), code, bits, 1))
         self.integers(f"{len(column.shape)}q", *column.shape)
         self.integers("q", column.nbytes)
-        written = 0
+        written_bytes = 0
         for piece in column.pieces():
             raw = np.ascontiguousarray(piece, dtype)
-            written += raw.nbytes
+            written_bytes += raw.nbytes
             if raw.nbytes:
                 self._file.write(raw.reshape(-1).view(np.uint8).data)
-        if written != column.nbytes:
-            raise Internal(f"a column of shape {list(column.shape)} came with {written} bytes instead of {column.nbytes}")
+        if written_bytes != column.nbytes:
+            raise Internal(f"a column of shape {list(column.shape)} came with {written_bytes} bytes instead of {column.nbytes}")
 
-    def named(self, tensors: Mapping[str, Column]) -> None:
+    def named_arrays(self, tensors: Mapping[str, ArrayStream]) -> None:
         """A vector of names and arrays."""
         self.integers("Q", len(tensors))
         for name, column in tensors.items():
             self.string(name)
             self.array(column)
 
-    def tell(self) -> int:
+    def position(self) -> int:
         """Where the next byte goes."""
         return self._file.tell()
 
 
-class Reader:
+class DglReader:
     """The primitives of a mapped file, one after the other; Corrupt where they do not fit."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.at = 0
+        self.offset = 0
         with open(path, "rb") as file:
             # An empty file can not be mapped; it fails at the first number.
             self._view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b"")
@@ -144,40 +144,40 @@ class Reader:
     def __len__(self) -> int:
         return len(self._view)
 
-    def corrupt(self, what: str) -> Corrupt:
+    def corrupt_error(self, problem: str) -> Corrupt:
         """An error that says where."""
-        return Corrupt(f"{self._path}, byte {self.at}: {what}")
+        return Corrupt(f"{self._path}, byte {self.offset}: {problem}")
 
     def integers(self, layout: str) -> tuple[int, ...]:
         """Numbers, as `struct` unpacks them."""
         size = struct.calcsize("<" + layout)
-        if self.at + size > len(self):
-            raise self.corrupt(f"the file ends within {size} bytes")
-        values = struct.unpack_from("<" + layout, self._view, self.at)
-        self.at += size
+        if self.offset + size > len(self):
+            raise self.corrupt_error(f"the file ends within {size} bytes")
+        values = struct.unpack_from("<" + layout, self._view, self.offset)
+        self.offset += size
         return values
 
-    def count(self, least: int) -> int:
-        """The length of a vector whose items take at least ``least`` bytes."""
+    def count(self, min_item_bytes: int) -> int:
+        """The length of a vector whose items take at least ``min_item_bytes`` bytes."""
         (count,) = self.integers("Q")
-        if count * least > len(self) - self.at:
-            raise self.corrupt(f"{count} items do not fit into {len(self) - self.at} bytes")
+        if count * min_item_bytes > len(self) - self.offset:
+            raise self.corrupt_error(f"{count} items do not fit into {len(self) - self.offset} bytes")
         return count
 
-    def expect(self, magic: int, what: str) -> None:
+    def expect(self, magic: int, description: str) -> None:
         """Pass a magic number."""
-        (found,) = self.integers("Q")
-        if found != magic:
-            raise self.corrupt(f"not {what}: {found:#x} instead of {magic:#x}")
+        (actual,) = self.integers("Q")
+        if actual != magic:
+            raise self.corrupt_error(f"not {description}: {actual:#x} instead of {magic:#x}")
 
     def string(self) -> str:
         """A string."""
         length = self.count(1)
-        self.at += length
+        self.offset += length
         try:
-            return str(self._view[self.at - length : self.at], "utf-8")
+            return str(self._view[self.offset - length : self.offset], "utf-8")
         except UnicodeDecodeError as error:
-            raise self.corrupt(f"a string that is not UTF-8 ({error})") from error
+            raise self.corrupt_error(f"a string that is not UTF-8 ({error})") from error
 
     def strings(self) -> list[str]:
         """A vector of strings."""
@@ -188,34 +188,34 @@ class Reader:
         magic, _, _, _, ndim, code, bits, lanes = self.integers("QQiiiBBH")
         dtype = _DTYPES.get((code, bits))
         if magic != ARRAY_MAGIC or dtype is None or lanes != 1 or not 0 <= ndim <= 32:
-            raise self.corrupt(f"not an array: magic {magic:#x}, type {code} of {bits} bits x {lanes}, {ndim} dimensions")
+            raise self.corrupt_error(f"not an array: magic {magic:#x}, type {code} of {bits} bits x {lanes}, {ndim} dimensions")
         shape = self.integers(f"{ndim}q")
         (nbytes,) = self.integers("q")
         size = 1
-        for extent in shape:
-            size *= extent
-        if min(shape, default=0) < 0 or size * dtype.itemsize != nbytes or nbytes > len(self) - self.at:
-            raise self.corrupt(f"an array of shape {list(shape)} and {dtype} can not be {nbytes} bytes, of which {len(self) - self.at} are there")
-        array = np.frombuffer(self._view, dtype, size, self.at if size else 0).reshape(shape)
-        self.at += nbytes
+        for dimension in shape:
+            size *= dimension
+        if min(shape, default=0) < 0 or size * dtype.itemsize != nbytes or nbytes > len(self) - self.offset:
+            raise self.corrupt_error(f"an array of shape {list(shape)} and {dtype} can not be {nbytes} bytes, of which {len(self) - self.offset} are there")
+        array = np.frombuffer(self._view, dtype, size, self.offset if size else 0).reshape(shape)
+        self.offset += nbytes
         return array
 
-    def named(self) -> dict[str, Column]:
+    def named_arrays(self) -> dict[str, ArrayStream]:
         """A vector of names and arrays."""
-        pairs = [(self.string(), Column.of(self.array())) for _ in range(self.count(48))]
+        pairs = [(self.string(), ArrayStream.from_array(self.array())) for _ in range(self.count(48))]
         return dict(pairs)
 
     def end(self) -> None:
         """Check that nothing follows."""
-        if self.at != len(self):
-            raise self.corrupt(f"{len(self) - self.at} bytes follow the end")
+        if self.offset != len(self):
+            raise self.corrupt_error(f"{len(self) - self.offset} bytes follow the end")
 
 
-def write_tensors(file: BinaryIO, tensors: Mapping[str, Column]) -> None:
+def write_tensors(file: BinaryIO, tensors: Mapping[str, ArrayStream]) -> None:
     """Write what DGL's `load_tensors` reads: features and original ids, in the order given."""
-    out = Writer(file)
-    out.integers("QQ", TENSORS_MAGIC, len(tensors))
-    out.named(tensors)
+    writer = DglWriter(file)
+    writer.integers("QQ", TENSORS_MAGIC, len(tensors))
+    writer.named_arrays(tensors)
 
 
 def read_tensors(path: Path) -> dict[str, Array]:
@@ -226,17 +226,17 @@ def read_tensors(path: Path) -> dict[str, Array]:
     Corrupt
         Where the bytes are not such a file; the message says at which.
     """
-    source = Reader(path)
+    source = DglReader(path)
     source.expect(TENSORS_MAGIC, "a file of tensors")
     (count,) = source.integers("Q")
-    tensors = source.named()
+    tensors = source.named_arrays()
     if count != len(tensors):
-        raise source.corrupt(f"{count} tensors were promised, {len(tensors)} are there")
+        raise source.corrupt_error(f"{count} tensors were promised, {len(tensors)} are there")
     source.end()
     return {name: column.array() for name, column in tensors.items()}
 
 
-def sliced(array: Array, rows: int) -> Iterator[Array]:
+def row_slices(array: Array, rows: int) -> Iterator[Array]:
     """Views of at most ``rows`` rows of ``array``, first to last."""
-    for at in range(0, len(array), rows):
-        yield array[at : at + rows]
+    for start in range(0, len(array), rows):
+        yield array[start : start + rows]

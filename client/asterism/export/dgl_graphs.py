@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from asterism.export.dgl_files import Column, Reader, Writer
+from asterism.export.dgl_files import ArrayStream, DglReader, DglWriter
 from asterism_proto.errors import InvalidRequest
 
 HEADER = 4096
@@ -31,7 +31,7 @@ UNIT_MAGIC = 0xDD2E60F0F6B4A127
 COO, CSR, CSC = 1, 2, 4
 _FORMATS = 1 << 32
 """Set in a word of formats by the versions that know it for a mask."""
-_NULL = Column.of(np.zeros(0, np.int64))
+_NULL = ArrayStream.from_array(np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +40,11 @@ class Coo:
 
     rows: int
     cols: int
-    row: Column
+    row: ArrayStream
     """int64 [E] sources."""
-    col: Column
+    col: ArrayStream
     """int64 [E] destinations."""
-    data: Column = _NULL
+    data: ArrayStream = _NULL
     """int64 [E] edge ids; empty: an edge's position is its id."""
     row_sorted: bool = False
     col_sorted: bool = False
@@ -56,9 +56,9 @@ class Csr:
 
     rows: int
     cols: int
-    indptr: Column
-    indices: Column
-    data: Column = _NULL
+    indptr: ArrayStream
+    indices: ArrayStream
+    data: ArrayStream = _NULL
     sorted: bool = False
 
 
@@ -74,92 +74,92 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Graph:
+class DglGraph:
     """A typed graph and its data, a mapping per node type and edge type."""
 
     ntypes: tuple[str, ...]
     etypes: tuple[str, ...]
     num_nodes: tuple[int, ...]
     relations: tuple[Relation, ...]
-    ndata: tuple[Mapping[str, Column], ...]
-    edata: tuple[Mapping[str, Column], ...]
+    ndata: tuple[Mapping[str, ArrayStream], ...]
+    edata: tuple[Mapping[str, ArrayStream], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphFile:
     """All that a file of graphs holds."""
 
-    graphs: tuple[Graph, ...]
-    labels: Mapping[str, Column] = field(default_factory=dict)
+    graphs: tuple[DglGraph, ...]
+    labels: Mapping[str, ArrayStream] = field(default_factory=dict)
 
 
 def write_graphs(file: BinaryIO, content: GraphFile) -> None:
     """Write what DGL's `load_graphs` reads."""
-    out = Writer(file)
-    start = out.tell()
-    out.integers("4Q", FILE_MAGIC, 2, 2, len(content.graphs))
+    writer = DglWriter(file)
+    start = writer.position()
+    writer.integers("4Q", FILE_MAGIC, 2, 2, len(content.graphs))
     file.write(bytes(HEADER - 32 + 8))
-    out.named(content.labels)
+    writer.named_arrays(content.labels)
     offsets = []
     for graph in content.graphs:
-        offsets.append(out.tell() - start)
-        _write_graph(out, graph)
-    trailer = 8 + 8 * len(offsets)
-    out.integers(f"QQ{len(offsets)}QQ", trailer, len(offsets), *offsets, trailer)
+        offsets.append(writer.position() - start)
+        _write_graph(writer, graph)
+    trailer_bytes = 8 + 8 * len(offsets)
+    writer.integers(f"QQ{len(offsets)}QQ", trailer_bytes, len(offsets), *offsets, trailer_bytes)
     end = file.tell()
     file.seek(start + HEADER)
-    out.integers("Q", offsets[0] if offsets else end - start - trailer - 16)
+    writer.integers("Q", offsets[0] if offsets else end - start - trailer_bytes - 16)
     file.seek(end)
 
 
-def _write_graph(out: Writer, graph: Graph) -> None:
+def _write_graph(writer: DglWriter, graph: DglGraph) -> None:
     if not len(graph.ntypes) == len(graph.num_nodes) == len(graph.ndata) or not len(graph.etypes) == len(graph.relations) == len(graph.edata):
         raise InvalidRequest("a graph has one count and one mapping per node type, one relation and one mapping per edge type")
-    out.integers("Q", HETERO_MAGIC)
-    _write_meta(out, len(graph.ntypes), [(r.src_type, r.dst_type) for r in graph.relations])
-    out.integers("Q", len(graph.relations))
+    writer.integers("Q", HETERO_MAGIC)
+    _write_meta(writer, len(graph.ntypes), [(r.src_type, r.dst_type) for r in graph.relations])
+    writer.integers("Q", len(graph.relations))
     for relation in graph.relations:
-        _write_relation(out, relation)
-    out.integers(f"Q{len(graph.num_nodes)}q", len(graph.num_nodes), *graph.num_nodes)
+        _write_relation(writer, relation)
+    writer.integers(f"Q{len(graph.num_nodes)}q", len(graph.num_nodes), *graph.num_nodes)
     for frames in (graph.ndata, graph.edata):
-        out.integers("Q", len(frames))
+        writer.integers("Q", len(frames))
         for frame in frames:
-            out.named(frame)
-    out.strings(graph.ntypes)
-    out.strings(graph.etypes)
+            writer.named_arrays(frame)
+    writer.strings(graph.ntypes)
+    writer.strings(graph.etypes)
 
 
-def _write_meta(out: Writer, nodes: int, ends: list[tuple[int, int]]) -> None:
+def _write_meta(writer: DglWriter, nodes: int, type_pairs: list[tuple[int, int]]) -> None:
     """The graph of types, as an out-CSR whose edge ids are the edge types."""
-    src, dst = np.array(ends, np.int64).reshape(-1, 2).T
+    src, dst = np.array(type_pairs, np.int64).reshape(-1, 2).T
     order = np.argsort(src, kind="stable")
     indptr = np.searchsorted(src[order], np.arange(nodes + 1)).astype(np.int64)
-    out.integers("Q", META_MAGIC)
-    _write_csr(out, Csr(rows=nodes, cols=nodes, indptr=Column.of(indptr), indices=Column.of(dst[order]), data=Column.of(order)))
+    writer.integers("Q", META_MAGIC)
+    _write_csr(writer, Csr(rows=nodes, cols=nodes, indptr=ArrayStream.from_array(indptr), indices=ArrayStream.from_array(dst[order]), data=ArrayStream.from_array(order)))
 
 
-def _write_relation(out: Writer, relation: Relation) -> None:
+def _write_relation(writer: DglWriter, relation: Relation) -> None:
     mask = (relation.coo is not None) * COO | (relation.csr is not None) * CSR | (relation.csc is not None) * CSC
-    out.integers("Qqq", UNIT_MAGIC, _FORMATS | mask, _FORMATS | COO | CSR | CSC)
-    same = relation.src_type == relation.dst_type
+    writer.integers("Qqq", UNIT_MAGIC, _FORMATS | mask, _FORMATS | COO | CSR | CSC)
+    same_type = relation.src_type == relation.dst_type
     for matrix in (relation.coo, relation.csr, relation.csc):
         if matrix is None:
             continue
-        _write_meta(out, 1 if same else 2, [(0, 0 if same else 1)])
+        _write_meta(writer, 1 if same_type else 2, [(0, 0 if same_type else 1)])
         if isinstance(matrix, Coo):
-            out.integers("Qqq", COO_MAGIC, matrix.cols, matrix.rows)
+            writer.integers("Qqq", COO_MAGIC, matrix.cols, matrix.rows)
             for column in (matrix.row, matrix.col, matrix.data):
-                out.array(column)
-            out.integers("BB", matrix.row_sorted, matrix.col_sorted)
+                writer.array(column)
+            writer.integers("BB", matrix.row_sorted, matrix.col_sorted)
         else:
-            _write_csr(out, matrix)
+            _write_csr(writer, matrix)
 
 
-def _write_csr(out: Writer, matrix: Csr) -> None:
-    out.integers("Qqq", CSR_MAGIC, matrix.cols, matrix.rows)
+def _write_csr(writer: DglWriter, matrix: Csr) -> None:
+    writer.integers("Qqq", CSR_MAGIC, matrix.cols, matrix.rows)
     for column in (matrix.indptr, matrix.indices, matrix.data):
-        out.array(column)
-    out.integers("B", matrix.sorted)
+        writer.array(column)
+    writer.integers("B", matrix.sorted)
 
 
 def read_graphs(path: Path) -> GraphFile:
@@ -170,70 +170,70 @@ def read_graphs(path: Path) -> GraphFile:
     Corrupt
         Where the bytes are not such a file; the message says at which.
     """
-    source = Reader(path)
+    source = DglReader(path)
     source.expect(FILE_MAGIC, "a file of graphs")
     version, kind, count = source.integers("3Q")
     if (version, kind) != (2, 2):
-        raise source.corrupt(f"version {version} and type {kind} of a file of graphs; this reads version 2 of type 2")
+        raise source.corrupt_error(f"version {version} and type {kind} of a file of graphs; this reads version 2 of type 2")
     source.integers(f"{HEADER - 32}x")
     (first,) = source.integers("Q")
-    labels = source.named()
-    if count and first != source.at:
-        raise source.corrupt(f"the first graph should start at {first}")
+    labels = source.named_arrays()
+    if count and first != source.offset:
+        raise source.corrupt_error(f"the first graph should start at {first}")
     offsets, graphs = [], []
     for _ in range(count):
-        offsets.append(source.at)
+        offsets.append(source.offset)
         graphs.append(_read_graph(source))
-    trailer = 8 + 8 * count
-    if source.integers(f"QQ{count}QQ") != (trailer, count, *offsets, trailer):
-        raise source.corrupt("the table of the graphs' offsets is wrong")
+    trailer_bytes = 8 + 8 * count
+    if source.integers(f"QQ{count}QQ") != (trailer_bytes, count, *offsets, trailer_bytes):
+        raise source.corrupt_error("the table of the graphs' offsets is wrong")
     source.end()
     return GraphFile(graphs=tuple(graphs), labels=labels)
 
 
-def _read_graph(source: Reader) -> Graph:
+def _read_graph(source: DglReader) -> DglGraph:
     source.expect(HETERO_MAGIC, "a heterograph")
-    ends = _read_meta(source)
-    if source.count(24) != len(ends):
-        raise source.corrupt(f"expected {len(ends)} relations")
-    relations = tuple(_read_relation(source, src, dst) for src, dst in ends)
+    type_pairs = _read_meta(source)
+    if source.count(24) != len(type_pairs):
+        raise source.corrupt_error(f"expected {len(type_pairs)} relations")
+    relations = tuple(_read_relation(source, src, dst) for src, dst in type_pairs)
     num_nodes = source.integers(f"{source.count(8)}q")
-    ndata = tuple(source.named() for _ in range(source.count(8)))
-    edata = tuple(source.named() for _ in range(source.count(8)))
+    ndata = tuple(source.named_arrays() for _ in range(source.count(8)))
+    edata = tuple(source.named_arrays() for _ in range(source.count(8)))
     ntypes, etypes = source.strings(), source.strings()
     if not len(ntypes) == len(num_nodes) == len(ndata) or not len(etypes) == len(relations) == len(edata):
-        raise source.corrupt("the numbers of types, counts and frames differ")
-    return Graph(ntypes=tuple(ntypes), etypes=tuple(etypes), num_nodes=num_nodes, relations=relations, ndata=ndata, edata=edata)
+        raise source.corrupt_error("the numbers of types, counts and frames differ")
+    return DglGraph(ntypes=tuple(ntypes), etypes=tuple(etypes), num_nodes=num_nodes, relations=relations, ndata=ndata, edata=edata)
 
 
-def _read_meta(source: Reader) -> list[tuple[int, int]]:
+def _read_meta(source: DglReader) -> list[tuple[int, int]]:
     """The node types that each edge type joins."""
     source.expect(META_MAGIC, "a meta graph")
     csr = _read_csr(source)
     indptr, dst, order = (np.asarray(column.array()) for column in (csr.indptr, csr.indices, csr.data))
-    sound = all(each.ndim == 1 and each.dtype == np.int64 for each in (indptr, dst, order)) and len(indptr) == csr.rows + 1 and len(dst) == len(order)
-    degrees = np.diff(indptr) if sound else np.zeros(0, np.int64)
-    if not sound or (degrees < 0).any() or indptr[0] != 0 or indptr[-1] != len(dst) or not np.array_equal(np.sort(order), np.arange(len(order))):
-        raise source.corrupt("a meta graph whose edges are not 0, 1, ...")
+    is_valid = all(each.ndim == 1 and each.dtype == np.int64 for each in (indptr, dst, order)) and len(indptr) == csr.rows + 1 and len(dst) == len(order)
+    degrees = np.diff(indptr) if is_valid else np.zeros(0, np.int64)
+    if not is_valid or (degrees < 0).any() or indptr[0] != 0 or indptr[-1] != len(dst) or not np.array_equal(np.sort(order), np.arange(len(order))):
+        raise source.corrupt_error("a meta graph whose edges are not 0, 1, ...")
     src = np.repeat(np.arange(csr.rows), degrees)
-    ends = np.empty((len(order), 2), np.int64)
-    ends[order, 0], ends[order, 1] = src, dst
-    return [(int(a), int(b)) for a, b in ends]
+    type_pairs = np.empty((len(order), 2), np.int64)
+    type_pairs[order, 0], type_pairs[order, 1] = src, dst
+    return [(int(a), int(b)) for a, b in type_pairs]
 
 
-def _read_relation(source: Reader, src_type: int, dst_type: int) -> Relation:
+def _read_relation(source: DglReader, src_type: int, dst_type: int) -> Relation:
     source.expect(UNIT_MAGIC, "a relation")
-    saved, _ = source.integers("qq")
+    saved_formats, _ = source.integers("qq")
     coo: Coo | None = None
     compressed: dict[int, Csr] = {}
     for bit in (COO, CSR, CSC):
-        if not saved & bit:
+        if not saved_formats & bit:
             continue
         _read_meta(source)
         if bit == COO:
             source.expect(COO_MAGIC, "a COO matrix")
             cols, rows = source.integers("qq")
-            row, col, data = (Column.of(source.array()) for _ in range(3))
+            row, col, data = (ArrayStream.from_array(source.array()) for _ in range(3))
             row_sorted, col_sorted = source.integers("BB")
             coo = Coo(rows=rows, cols=cols, row=row, col=col, data=data, row_sorted=bool(row_sorted), col_sorted=bool(col_sorted))
         else:
@@ -241,9 +241,9 @@ def _read_relation(source: Reader, src_type: int, dst_type: int) -> Relation:
     return Relation(src_type=src_type, dst_type=dst_type, coo=coo, csr=compressed.get(CSR), csc=compressed.get(CSC))
 
 
-def _read_csr(source: Reader) -> Csr:
+def _read_csr(source: DglReader) -> Csr:
     source.expect(CSR_MAGIC, "a CSR matrix")
     cols, rows = source.integers("qq")
-    indptr, indices, data = (Column.of(source.array()) for _ in range(3))
+    indptr, indices, data = (ArrayStream.from_array(source.array()) for _ in range(3))
     (in_order,) = source.integers("B")
     return Csr(rows=rows, cols=cols, indptr=indptr, indices=indices, data=data, sorted=bool(in_order))

@@ -18,16 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from asterism.export.source import Progress
+from asterism.export.source import ProgressCallback
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
-from asterism_proto.places import File, Place, redacted
+from asterism_proto.places import StoredFile, RemoteFolder, redact
 
 _MANIFEST = "manifest.json"
 _FIELDS = ("part", "host")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dispatched:
+class DestinationReport:
     """What one address holds now."""
 
     address: str
@@ -43,7 +43,7 @@ class Dispatched:
 class DispatchReport:
     """Where the parts of an export are."""
 
-    places: tuple[Dispatched, ...]
+    places: tuple[DestinationReport, ...]
     warnings: tuple[str, ...]
 
 
@@ -65,21 +65,21 @@ def read_hosts(path: str | Path) -> tuple[str, ...]:
     except FileNotFoundError as error:
         raise NotFound(f"{path}: no such file; expected one machine a line, as DGL's ip_config.txt") from error
     hosts: list[str] = []
-    for number, line in enumerate(lines, 1):
-        words = line.split()
-        if not words:
+    for line_number, line in enumerate(lines, 1):
+        fields = line.split()
+        if not fields:
             continue
-        if len(words) > 2 or (len(words) == 2 and not words[1].isdigit()) or "/" in words[0]:
-            raise InvalidRequest(f"{path}, line {number}: {line.strip()[:60]!r}; expected a machine, and its port if any")
-        if words[0] in hosts:
-            raise InvalidRequest(f"{path}, line {number}: {words[0]} is there twice; expected each machine once")
-        hosts.append(words[0])
+        if len(fields) > 2 or (len(fields) == 2 and not fields[1].isdigit()) or "/" in fields[0]:
+            raise InvalidRequest(f"{path}, line {line_number}: {line.strip()[:60]!r}; expected a machine, and its port if any")
+        if fields[0] in hosts:
+            raise InvalidRequest(f"{path}, line {line_number}: {fields[0]} is there twice; expected each machine once")
+        hosts.append(fields[0])
     if not hosts:
         raise InvalidRequest(f"{path}: no machines; expected one a line")
     return tuple(hosts)
 
 
-def addresses(template: str, parts: int, hosts: Sequence[str] = ()) -> list[str]:
+def part_addresses(template: str, parts: int, hosts: Sequence[str] = ()) -> list[str]:
     """The address of each part: part p is for machine p modulo their number, as DGL's pipeline has it.
 
     Raises
@@ -90,20 +90,20 @@ def addresses(template: str, parts: int, hosts: Sequence[str] = ()) -> list[str]
     try:
         fields = [(name, bool(spec or conversion)) for _, name, spec, conversion in string.Formatter().parse(template) if name is not None]
     except ValueError as error:
-        raise InvalidRequest(f"address {redacted(template)!r}: {error}; expected {{part}} and {{host}} in it") from error
+        raise InvalidRequest(f"address {redact(template)!r}: {error}; expected {{part}} and {{host}} in it") from error
     if not fields or any(name not in _FIELDS or formatted for name, formatted in fields):
-        raise InvalidRequest(f"address {redacted(template)!r}: expected {{part}} or {{host}} in it, and nothing else in braces")
-    by_host = any(name == "host" for name, _ in fields)
-    if by_host != bool(hosts):
-        wanted = "a file of machines (ip_config) for its {host}" if by_host else "{host} in it, for there is a file of machines (ip_config)"
-        raise InvalidRequest(f"address {redacted(template)!r}: expected {wanted}")
+        raise InvalidRequest(f"address {redact(template)!r}: expected {{part}} or {{host}} in it, and nothing else in braces")
+    uses_host = any(name == "host" for name, _ in fields)
+    if uses_host != bool(hosts):
+        requirement = "a file of machines (ip_config) for its {host}" if uses_host else "{host} in it, for there is a file of machines (ip_config)"
+        raise InvalidRequest(f"address {redact(template)!r}: expected {requirement}")
     if hosts and parts % len(hosts):
         raise InvalidRequest(f"{parts} parts on {len(hosts)} machines: expected as many on each")
     return [template.format(part=part, host=hosts[part % len(hosts)] if hosts else "") for part in range(parts)]
 
 
 def dispatch(
-    source: str | Path, to: str, *, ip_config: str | Path | None = None, overwrite: bool = False, progress: Progress | None = None
+    source: str | Path, to: str, *, ip_config: str | Path | None = None, overwrite: bool = False, progress: ProgressCallback | None = None
 ) -> DispatchReport:
     """Copy each part of a finished export to its address, and look at every byte on the way.
 
@@ -130,40 +130,40 @@ def dispatch(
         Another export is at an address; the source is not what its manifest says; an option does not fit; there is no
         finished export; an address can not be written to.
     """
-    begun = Place(_absolute(source), what="export")
+    source_folder = RemoteFolder(_absolute_place(source), content_name="export")
     try:
-        manifest: Mapping[str, Any] = json.loads(begun.read(_MANIFEST))
+        manifest: Mapping[str, Any] = json.loads(source_folder.read(_MANIFEST))
     except NotFound as error:
-        raise NotFound(f"{begun.shown}: no {_MANIFEST}; expected a finished export") from error
+        raise NotFound(f"{source_folder.display_address}: no {_MANIFEST}; expected a finished export") from error
     hosts = read_hosts(ip_config) if ip_config is not None else ()
     parts = int(manifest["parts"])
-    by_address: dict[str, list[int]] = {}
-    for part, address in enumerate(addresses(to, parts, hosts)):
-        by_address.setdefault(address, []).append(part)
-    wanted = {address: _content(manifest, mine) for address, mine in by_address.items()}
-    total, done, found = sum(len(content["files"]) for content in wanted.values()), 0, []
-    for address, mine in by_address.items():
-        place, content = Place(_absolute(address), what="export"), wanted[address]
-        copied = _needed(place, content, overwrite=overwrite)
-        for name, told in content["files"].items() if copied else ():
-            place.write(name, _checked(begun, name, told), expected=told["bytes"])
+    parts_by_address: dict[str, list[int]] = {}
+    for part, address in enumerate(part_addresses(to, parts, hosts)):
+        parts_by_address.setdefault(address, []).append(part)
+    manifests = {address: _destination_manifest(manifest, address_parts) for address, address_parts in parts_by_address.items()}
+    total, done, reports = sum(len(content["files"]) for content in manifests.values()), 0, []
+    for address, address_parts in parts_by_address.items():
+        destination, content = RemoteFolder(_absolute_place(address), content_name="export"), manifests[address]
+        copied = _needs_copy(destination, content, overwrite=overwrite)
+        for name, file_record in content["files"].items() if copied else ():
+            destination.write(name, _checked_pieces(source_folder, name, file_record), expected=file_record["bytes"])
             done += 1
             if progress is not None:
                 progress("files", done, total)
         if copied:
-            place.put(_MANIFEST, json.dumps(content, indent=2).encode() + b"\n")
-        size = sum(told["bytes"] for told in content["files"].values())
-        found.append(Dispatched(address=place.shown, parts=tuple(mine), files=len(content["files"]), bytes=size, copied=copied))
+            destination.put(_MANIFEST, json.dumps(content, indent=2).encode() + b"\n")
+        size = sum(file_record["bytes"] for file_record in content["files"].values())
+        reports.append(DestinationReport(address=destination.display_address, parts=tuple(address_parts), files=len(content["files"]), bytes=size, copied=copied))
     warnings = [f"{parts} parts on {len(hosts)} machines: DGL's launcher wants as many parts as machines"] if hosts and parts != len(hosts) else []
-    return DispatchReport(places=tuple(found), warnings=tuple(warnings))
+    return DispatchReport(places=tuple(reports), warnings=tuple(warnings))
 
 
 @contextmanager
-def staged(to: str, parts: int, *, ip_config: str | Path | None, scratch: str | Path | None, resume: bool) -> Iterator[Path]:
+def staging_folder(to: str, parts: int, *, ip_config: str | Path | None, scratch: str | Path | None, resume: bool) -> Iterator[Path]:
     """A folder for the export that is then dispatched, if it can be; where it fails, kept for another try if that is to ``resume``."""
-    addresses(to, parts, read_hosts(ip_config) if ip_config is not None else ())
-    where = Path(tempfile.gettempdir() if scratch is None else scratch)
-    folder = (where / f"asterism-dispatch-{hashlib.sha256(to.encode()).hexdigest()[:16]}").absolute()
+    part_addresses(to, parts, read_hosts(ip_config) if ip_config is not None else ())
+    parent = Path(tempfile.gettempdir() if scratch is None else scratch)
+    folder = (parent / f"asterism-dispatch-{hashlib.sha256(to.encode()).hexdigest()[:16]}").absolute()
     try:
         yield folder
     except BaseException:
@@ -173,33 +173,33 @@ def staged(to: str, parts: int, *, ip_config: str | Path | None, scratch: str | 
     shutil.rmtree(folder)
 
 
-def _absolute(place: str | Path) -> str:
-    return str(place) if "://" in str(place) else str(Path(place).absolute())
+def _absolute_place(location: str | Path) -> str:
+    return str(location) if "://" in str(location) else str(Path(location).absolute())
 
 
-def _content(manifest: Mapping[str, Any], parts: Sequence[int]) -> dict[str, Any]:
+def _destination_manifest(manifest: Mapping[str, Any], parts: Sequence[int]) -> dict[str, Any]:
     """The manifest of what goes to one address: the configuration, and the files of its parts."""
-    kept = {name for name in manifest["files"] if name == manifest["config"] or name.split("/")[0] in {f"part{part}" for part in parts}}
-    return {**manifest, "dispatched": list(parts), "files": {name: told for name, told in manifest["files"].items() if name in kept}}
+    kept_files = {name for name in manifest["files"] if name == manifest["config"] or name.split("/")[0] in {f"part{part}" for part in parts}}
+    return {**manifest, "dispatched": list(parts), "files": {name: file_record for name, file_record in manifest["files"].items() if name in kept_files}}
 
 
-def _needed(place: Place, content: Mapping[str, Any], *, overwrite: bool) -> bool:
+def _needs_copy(destination: RemoteFolder, content: Mapping[str, Any], *, overwrite: bool) -> bool:
     """Whether the files are still to be brought there."""
     try:
-        there = json.loads(place.read(_MANIFEST))
+        existing = json.loads(destination.read(_MANIFEST))
     except NotFound:
         return True
     except ValueError:
-        there = None
-    if there == content:
+        existing = None
+    if existing == content:
         return False
     if not overwrite:
-        raise Conflict(f"{place.shown} holds another export; choose another address, or say overwrite")
+        raise Conflict(f"{destination.display_address} holds another export; choose another address, or say overwrite")
     return True
 
 
-def _checked(source: Place, name: str, told: Mapping[str, Any]) -> Iterator[bytes]:
+def _checked_pieces(source: RemoteFolder, name: str, file_record: Mapping[str, Any]) -> Iterator[bytes]:
     try:
-        yield from source.pieces(File(path=name, bytes=told["bytes"], sha256=told["sha256"]))
+        yield from source.read_pieces(StoredFile(path=name, bytes=file_record["bytes"], sha256=file_record["sha256"]))
     except Corrupt as error:
-        raise Corrupt(f"{source.shown}/{name}: not the file that its manifest tells of; export again") from error
+        raise Corrupt(f"{source.display_address}/{name}: not the file that its manifest tells of; export again") from error

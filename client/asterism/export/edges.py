@@ -14,21 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.dgl_files import Column
-from asterism.export.layout import NodeTable, Ranges
-from asterism.export.nodes import split, taken
-from asterism.export.ordering import order_by
-from asterism.export.plan import Kind
-from asterism.export.run import Meter, Run, column
-from asterism.export.source import Array, Ids, counted
+from asterism.export.dgl_files import ArrayStream
+from asterism.export.layout import NodeIdTable, GlobalIdRanges
+from asterism.export.nodes import split_by_part, take_rows
+from asterism.export.ordering import sorted_positions
+from asterism.export.plan import TypePlan
+from asterism.export.run import ProgressMeter, ExportRun, spool_column
+from asterism.export.source import Array, Ids, count_rows
 from asterism.export.spool import Spool
-from asterism.export.sums import Sums, ids_sum, rows_sum
+from asterism.export.sums import Checksums, ids_sum, rows_sum
 from asterism_proto.errors import Corrupt
-from graphkit.split import group
+from graphkit.split import group_by_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owned:
+class OwnedEdges:
     """The edges of one type that one part owns."""
 
     src: Spool
@@ -46,76 +46,76 @@ class Owned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edges:
+class PartitionedEdges:
     """How all edges are numbered, and where what each part owns of them lies once it is sorted."""
 
-    run: Run
-    ranges: Ranges
+    run: ExportRun
+    ranges: GlobalIdRanges
 
-    def owned(self, part: int) -> list[Owned]:
+    def owned_edges(self, part: int) -> list[OwnedEdges]:
         """What a part owns, by type, sorted."""
-        return [_sorted(self.run, kind, part) for kind in self.run.plan.edges]
+        return [_sorted_edges(self.run, kind, part) for kind in self.run.plan.edges]
 
-    def outer(self, part: int) -> Spool:
+    def incoming_edges(self, part: int) -> Spool:
         """Source, destination and global id of each edge that a part owns and another one starts; by that one, and global id."""
         return Spool(path=self.run.scratch / f"outer-{part}", dtype=np.dtype(np.int64), shape=(3,), piece_bytes=self.run.spool("").piece_bytes)
 
-    def cuts(self, part: int) -> list[int]:
+    def incoming_counts(self, part: int) -> list[int]:
         """How many of those start in each part."""
-        found: list[int] = self.run.found(f"part-{part}")["outer"]
-        return found
+        counts: list[int] = self.run.step_result(f"part-{part}")["outer"]
+        return counts
 
 
-def ends(run: Run, kind: Kind, src: Ids, dst: Ids, tables: list[NodeTable], *, gids: bool) -> tuple[Ids, Ids]:
+def end_ids(run: ExportRun, kind: TypePlan, src: Ids, dst: Ids, tables: list[NodeIdTable], *, gids: bool) -> tuple[Ids, Ids]:
     """The global ids, or the ranks, of edges' ends."""
-    found = []
-    for what, ids, place in (("source", src, kind.src), ("destination", dst, kind.dst)):
-        table = tables[place]
-        known = table.gid(ids) if gids else table.rank(ids)
-        if known.size and known.min() < 0:
-            at = int(np.argmin(known))
-            raise Corrupt(f"an edge of {kind.name} has the {what} {ids[at]}, which version {run.version} does not hold; build the space again")
-        found.append(known)
-    return found[0], found[1]
+    mapped_ids = []
+    for end_name, ids, node_type in (("source", src, kind.src), ("destination", dst, kind.dst)):
+        table = tables[node_type]
+        mapped = table.gid(ids) if gids else table.rank(ids)
+        if mapped.size and mapped.min() < 0:
+            first_unknown = int(np.argmin(mapped))
+            raise Corrupt(f"an edge of {kind.name} has the {end_name} {ids[first_unknown]}, which version {run.version} does not hold; build the space again")
+        mapped_ids.append(mapped)
+    return mapped_ids[0], mapped_ids[1]
 
 
-def deal_edges(run: Run, tables: list[NodeTable], nodes: Ranges) -> Ranges:
+def distribute_edges(run: ExportRun, tables: list[NodeIdTable], nodes: GlobalIdRanges) -> GlobalIdRanges:
     """Deal every edge to the part of its destination, and number them all."""
-    meter = Meter(run, "edges", counted(run.graph, "EDGE", [kind.type_id for kind in run.plan.edges], run.version))
+    meter = ProgressMeter(run, "edges", count_rows(run.graph, "EDGE", [kind.type_id for kind in run.plan.edges], run.version))
     counts = np.zeros((run.parts, len(run.plan.edges)), np.int64)
-    for place, kind in enumerate(run.plan.edges):
-        facts = run.step(f"edges-{kind.type_id}", partial(_deal, run, kind, tables, nodes, meter))
-        counts[:, place] = facts["edges"]
-    run.step("edges", partial(_warn, run, counts, trainers=nodes.ends_of_trainers is not None))
-    return Ranges.of(counts)
+    for type_index, kind in enumerate(run.plan.edges):
+        facts = run.run_step(f"edges-{kind.type_id}", partial(_distribute_type, run, kind, tables, nodes, meter))
+        counts[:, type_index] = facts["edges"]
+    run.run_step("edges", partial(_warn, run, counts, trainers=nodes.trainer_ends is not None))
+    return GlobalIdRanges.from_counts(counts)
 
 
-def _deal(run: Run, kind: Kind, tables: list[NodeTable], nodes: Ranges, meter: Meter) -> dict[str, Any]:
-    owned = [_open(run, kind, part) for part in range(run.parts)]
-    for rows in owned:
+def _distribute_type(run: ExportRun, kind: TypePlan, tables: list[NodeIdTable], nodes: GlobalIdRanges, meter: ProgressMeter) -> dict[str, Any]:
+    part_edges = [_unsorted_edges(run, kind, part) for part in range(run.parts)]
+    for rows in part_edges:
         for spool in rows.spools:
-            spool.drop()
-    sums = Sums()
+            spool.remove()
+    sums = Checksums()
     for batch in run.graph.scan_edges(kind.name, kind.names, version=run.version, rows=run.rows(kind)):
-        src, dst = ends(run, kind, batch.src, batch.dst, tables, gids=True)
-        values = {each.name: each.of(batch) for each in kind.columns}
+        src, dst = end_ids(run, kind, batch.src, batch.dst, tables, gids=True)
+        values = {each.name: each.extract(batch) for each in kind.columns}
         sums.add("", ids_sum(batch.edge_ids, batch.src, batch.dst))
         for name, each in values.items():
             sums.add(name, rows_sum(batch.edge_ids, each))
-        for part, mine in split(dst, nodes):
-            rows = owned[part]
-            rows.src.append(taken(src, mine))
-            rows.dst.append(taken(dst, mine))
-            rows.eid.append(taken(batch.edge_ids, mine))
+        for part, selected in split_by_part(dst, nodes):
+            rows = part_edges[part]
+            rows.src.append(take_rows(src, selected))
+            rows.dst.append(take_rows(dst, selected))
+            rows.eid.append(take_rows(batch.edge_ids, selected))
             for name, spool in rows.columns.items():
-                spool.append(taken(values[name], mine))
+                spool.append(take_rows(values[name], selected))
         meter.add(len(batch.src))
-    return {"edges": [rows.src.rows for rows in owned], "sums": sums.told()}
+    return {"edges": [rows.src.rows for rows in part_edges], "sums": sums.to_dict()}
 
 
-def _open(run: Run, kind: Kind, part: int) -> Owned:
+def _unsorted_edges(run: ExportRun, kind: TypePlan, part: int) -> OwnedEdges:
     name = f"edge-{kind.type_id}-{part}"
-    return Owned(
+    return OwnedEdges(
         src=run.spool(f"{name}-src"),
         dst=run.spool(f"{name}-dst"),
         eid=run.spool(f"{name}-eid"),
@@ -123,16 +123,16 @@ def _open(run: Run, kind: Kind, part: int) -> Owned:
     )
 
 
-def _warn(run: Run, counts: NDArray[np.int64], *, trainers: bool) -> None:
-    for place, kind in enumerate(run.plan.edges):
-        if not counts[:, place].any():
+def _warn(run: ExportRun, counts: NDArray[np.int64], *, trainers: bool) -> None:
+    for type_index, kind in enumerate(run.plan.edges):
+        if not counts[:, type_index].any():
             run.warn(f"edge type {kind.label} has no edges")
         elif (kind.columns or trainers) and run.parts > 1:
-            without = np.flatnonzero(counts[:, place] == 0)
-            if without.size:
-                shown = ", ".join(map(str, without[:8].tolist())) + (", ..." if without.size > 8 else "")
+            parts_without = np.flatnonzero(counts[:, type_index] == 0)
+            if parts_without.size:
+                part_list = ", ".join(map(str, parts_without[:8].tolist())) + (", ..." if parts_without.size > 8 else "")
                 run.warn(
-                    f"part(s) {shown} own no edge of type {kind.label}, which has features: DGL's servers do not start on a feature of no rows; "
+                    f"part(s) {part_list} own no edge of type {kind.label}, which has features: DGL's servers do not start on a feature of no rows; "
                     "export fewer parts, or leave its features out"
                 )
     if run.parts > 1:
@@ -140,83 +140,83 @@ def _warn(run: Run, counts: NDArray[np.int64], *, trainers: bool) -> None:
             run.warn(f"part {part} owns no edge: where it holds none of other parts either, DGL's server of it does not start; export fewer parts")
 
 
-def write_edges(run: Run, edges: Edges, nodes: Ranges, part: int) -> dict[str, Any]:
+def write_edges(run: ExportRun, edges: PartitionedEdges, nodes: GlobalIdRanges, part: int) -> dict[str, Any]:
     """Sort a part's edges of each type by destination, and write ``edge_feat.dgl`` and ``orig_eids.dgl``."""
-    features: dict[str, Column] = {}
-    original: dict[str, Column] = {}
-    low, high = nodes.part(part)
-    for place, kind in enumerate(run.plan.edges):
-        rows, expected = _open(run, kind, part), int(edges.ranges.counts[part, place])
+    features: dict[str, ArrayStream] = {}
+    original: dict[str, ArrayStream] = {}
+    low, high = nodes.part_range(part)
+    for type_index, kind in enumerate(run.plan.edges):
+        rows, expected = _unsorted_edges(run, kind, part), int(edges.ranges.counts[part, type_index])
         if rows.dst.rows != expected:
             raise Corrupt(f"{rows.dst.path}: {rows.dst.rows} edges, {expected} were written; do all workers see one scratch folder?")
-        order = order_by(run, rows.dst, low, high)
-        there = _sorted(run, kind, part)
-        for spool, target in ((rows.src, there.src), (rows.dst, there.dst), (rows.eid, there.eid)):
-            run.reordered(spool, order, target.path.name)
-        original[kind.label] = column(there.eid)
-        if nodes.ends_of_trainers is not None:
+        order = sorted_positions(run, rows.dst, low, high)
+        sorted_edges = _sorted_edges(run, kind, part)
+        for spool, target in ((rows.src, sorted_edges.src), (rows.dst, sorted_edges.dst), (rows.eid, sorted_edges.eid)):
+            run.reorder(spool, order, target.path.name)
+        original[kind.label] = spool_column(sorted_edges.eid)
+        if nodes.trainer_ends is not None:
             # An edge is its destination's trainer's.
-            features[f"{kind.label}/trainer_id"] = _trainers_of(there, nodes)
-        features |= {f"{kind.label}/{name}": column(spool, order=order) for name, spool in rows.columns.items()}
-    run.write(part, "edge_feat.dgl", features)
-    run.write(part, "orig_eids.dgl", original)
-    return {"outer": _keep_outer(run, edges, nodes, part)}
+            features[f"{kind.label}/trainer_id"] = _trainer_column(sorted_edges, nodes)
+        features |= {f"{kind.label}/{name}": spool_column(spool, order=order) for name, spool in rows.columns.items()}
+    run.write_tensors(part, "edge_feat.dgl", features)
+    run.write_tensors(part, "orig_eids.dgl", original)
+    return {"outer": _store_incoming(run, edges, nodes, part)}
 
 
-def drop_dealt(run: Run, part: int) -> None:
+def remove_distributed(run: ExportRun, part: int) -> None:
     """Remove what `write_edges` read."""
     for kind in run.plan.edges:
-        for spool in _open(run, kind, part).spools:
-            spool.drop()
+        for spool in _unsorted_edges(run, kind, part).spools:
+            spool.remove()
 
 
-def _trainers_of(rows: Owned, nodes: Ranges) -> Column:
+def _trainer_column(rows: OwnedEdges, nodes: GlobalIdRanges) -> ArrayStream:
     def pieces() -> Iterator[Array]:
         return (nodes.trainers(dst) for dst in rows.dst.pieces())
 
-    return Column(dtype=np.dtype(np.int64), shape=(rows.dst.rows,), pieces=pieces)
+    return ArrayStream(dtype=np.dtype(np.int64), shape=(rows.dst.rows,), pieces=pieces)
 
 
-def _sorted(run: Run, kind: Kind, part: int) -> Owned:
+def _sorted_edges(run: ExportRun, kind: TypePlan, part: int) -> OwnedEdges:
     """A part's edges in order; their columns are in the part's files."""
     name = f"sorted-{kind.type_id}-{part}"
-    return Owned(src=run.spool(f"{name}-src"), dst=run.spool(f"{name}-dst"), eid=run.spool(f"{name}-eid"), columns={})
+    return OwnedEdges(src=run.spool(f"{name}-src"), dst=run.spool(f"{name}-dst"), eid=run.spool(f"{name}-eid"), columns={})
 
 
-def _across(edges: Edges, nodes: Ranges, part: int) -> Iterator[tuple[Ids, NDArray[np.int32]]]:
+def _incoming_batches(edges: PartitionedEdges, nodes: GlobalIdRanges, part: int) -> Iterator[tuple[Ids, NDArray[np.int32]]]:
     """The edges that come from other parts, as rows of source, destination and global id, and the part of each one's source."""
-    low, high = nodes.part(part)
-    for place, rows in enumerate(edges.owned(part)):
-        first = int(edges.ranges.starts[part, place])
-        for at, src, dst in pairs(rows):
-            mine = np.flatnonzero((src < low) | (src >= high))
-            if mine.size:
-                yield np.stack([src[mine], dst[mine], first + at + mine], axis=1), nodes.owners(src[mine])
+    low, high = nodes.part_range(part)
+    for type_index, rows in enumerate(edges.owned_edges(part)):
+        first = int(edges.ranges.starts[part, type_index])
+        for offset, src, dst in end_batches(rows):
+            selected = np.flatnonzero((src < low) | (src >= high))
+            if selected.size:
+                yield np.stack([src[selected], dst[selected], first + offset + selected], axis=1), nodes.owners(src[selected])
 
 
-def _keep_outer(run: Run, edges: Edges, nodes: Ranges, part: int) -> list[int]:
+def _store_incoming(run: ExportRun, edges: PartitionedEdges, nodes: GlobalIdRanges, part: int) -> list[int]:
     """Keep the edges from other parts for those parts too, by part; give how many are for each."""
     counts = np.zeros(run.parts, np.int64)
-    for _, owners in _across(edges, nodes, part):
+    for _, owners in _incoming_batches(edges, nodes, part):
         counts += np.bincount(owners, minlength=run.parts)
-    target = edges.outer(part)
-    made = Spool(path=run.making(), dtype=target.dtype, shape=target.shape, piece_bytes=target.piece_bytes)
-    rows = made.make(int(counts.sum()))
-    following = np.cumsum(counts) - counts
-    for found, owners in _across(edges, nodes, part):
-        order, offsets = group(owners, run.parts)
+    target = edges.incoming_edges(part)
+    spool = Spool(path=run.scratch_path(), dtype=target.dtype, shape=target.shape, piece_bytes=target.piece_bytes)
+    rows = spool.allocate(int(counts.sum()))
+    next_row = np.cumsum(counts) - counts
+    for incoming, owners in _incoming_batches(edges, nodes, part):
+        order, offsets = group_by_key(owners, run.parts)
         for owner in np.unique(owners).tolist():
-            mine = order[offsets[owner] : offsets[owner + 1]]
-            rows[following[owner] : following[owner] + len(mine)] = found[mine]
-            following[owner] += len(mine)
+            selected = order[offsets[owner] : offsets[owner + 1]]
+            rows[next_row[owner] : next_row[owner] + len(selected)] = incoming[selected]
+            next_row[owner] += len(selected)
     del rows
-    run.named(made, target.path.name)
+    run.rename_spool(spool, target.path.name)
     return [int(count) for count in counts]
 
 
-def pairs(rows: Owned) -> Iterator[tuple[int, Ids, Ids]]:
+def end_batches(rows: OwnedEdges) -> Iterator[tuple[int, Ids, Ids]]:
     """Position, sources and destinations of the edges, a few at a time."""
-    at = 0
+    offset = 0
     for src, dst in zip(rows.src.pieces(), rows.dst.pieces(), strict=True):
-        yield at, src, dst
-        at += len(src)
+        yield offset, src, dst
+        offset += len(src)

@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 from typing import TypedDict
 
-from asterism.export.executors import DaskCluster, Deferred, Executor, InProcess, LocalProcesses
-from asterism.export.run import DEFAULT_MEMORY_MIB, LEAST_MEMORY_MIB
-from asterism.export.source import Progress
+from asterism.export.executors import DaskExecutor, LazyExecutor, Executor, InProcessExecutor, ProcessExecutor
+from asterism.export.run import DEFAULT_MEMORY_MIB, MIN_MEMORY_MIB
+from asterism.export.source import ProgressCallback
 from asterism_proto.errors import InvalidRequest
 
 MAX_WORKERS = 1024
-_FEW_ROWS = 1 << 24
+_SINGLE_PROCESS_ROWS = 1 << 24
 """Below so many nodes and edges, starting processes takes as much processor time as they would save."""
 
 
@@ -31,37 +31,37 @@ class Execution(TypedDict, total=False):
     """The scheduler of a Dask cluster whose workers do it instead, as ``"tcp://host:8786"``."""
     scratch: str | Path | None
     """A folder for what is not finished, that all workers see under this name. None: beside ``out``, or this machine's for temporary files."""
-    progress: Progress | None
+    progress: ProgressCallback | None
     """Called with (phase, rows done, total or None)."""
 
 
-def memory_limit(how: Execution) -> int:
+def memory_limit(execution: Execution) -> int:
     """The limit that is asked for, checked."""
-    limit = how.get("memory_limit_mib", DEFAULT_MEMORY_MIB)
-    if limit < LEAST_MEMORY_MIB:
-        raise InvalidRequest(f"memory_limit_mib {limit}: expected at least {LEAST_MEMORY_MIB}")
+    limit = execution.get("memory_limit_mib", DEFAULT_MEMORY_MIB)
+    if limit < MIN_MEMORY_MIB:
+        raise InvalidRequest(f"memory_limit_mib {limit}: expected at least {MIN_MEMORY_MIB}")
     return limit
 
 
-def checked(how: Execution) -> None:
+def check_execution(execution: Execution) -> None:
     """Refuse what does not fit, before anything is begun."""
-    memory_limit(how)
-    workers = how.get("workers")
+    memory_limit(execution)
+    workers = execution.get("workers")
     if workers is not None and not 1 <= workers <= MAX_WORKERS:
         raise InvalidRequest(f"workers {workers}: expected 1 to {MAX_WORKERS}")
-    if workers is not None and how.get("dask") is not None:
+    if workers is not None and execution.get("dask") is not None:
         raise InvalidRequest("workers and dask: expected one of them; a Dask cluster has workers of its own")
 
 
-def executor_of(how: Execution, parts: int, rows: int) -> Deferred:
+def make_executor(execution: Execution, parts: int, rows: int) -> LazyExecutor:
     """Who does the tasks of so many parts, over so many nodes and edges."""
-    address, workers = how.get("dask"), how.get("workers")
+    address, workers = execution.get("dask"), execution.get("workers")
 
     def make() -> Executor:
         if address is not None:
-            return DaskCluster(address)
-        count = workers if workers is not None else 1 if rows < _FEW_ROWS else len(os.sched_getaffinity(0))
+            return DaskExecutor(address)
+        count = workers if workers is not None else 1 if rows < _SINGLE_PROCESS_ROWS else len(os.sched_getaffinity(0))
         count = min(count, parts)
-        return InProcess() if count == 1 else LocalProcesses(count)
+        return InProcessExecutor() if count == 1 else ProcessExecutor(count)
 
-    return Deferred(make)
+    return LazyExecutor(make)

@@ -13,24 +13,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from asterism.export.tasks import perform
+from asterism.export.tasks import run_task
 from asterism_proto.errors import AsterismError, InvalidRequest, Unavailable, from_status
 
-Done = tuple[int, Mapping[str, Any]]
+StepResult = tuple[int, Mapping[str, Any]]
 """A part, and what its task found out."""
 
 
 class Executor(Protocol):
     """Does one step of many parts. Tasks are named by their step and part; all else is in the scratch folder."""
 
-    def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[Done]:
+    def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[StepResult]:
         """Do the step of each of these parts, in any order; give each one as it is done. The first that fails ends it."""
 
     def close(self) -> None:
         """Let go of workers."""
 
 
-class Opened:
+class ClosingExecutor:
     """The part of an executor that is a block."""
 
     def __enter__(self) -> Self:
@@ -43,16 +43,16 @@ class Opened:
         """Let go of workers; there are none."""
 
 
-class InProcess(Opened):
+class InProcessExecutor(ClosingExecutor):
     """One part after the other, here."""
 
-    def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[Done]:
+    def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[StepResult]:
         """As `Executor.run`."""
         for part in parts:
-            yield part, perform(str(scratch), step, part)
+            yield part, run_task(str(scratch), step, part)
 
 
-class LocalProcesses(Opened):
+class ProcessExecutor(ClosingExecutor):
     """Processes of this machine, each a fresh interpreter that is told its tasks line by line.
 
     They end with this process, however that ends: their input does.
@@ -64,24 +64,24 @@ class LocalProcesses(Opened):
     """
 
     def __init__(self, count: int) -> None:
-        self._free: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
-        self._workers = [_Worker() for _ in range(count)]
+        self._idle_workers: queue.SimpleQueue[_WorkerProcess] = queue.SimpleQueue()
+        self._workers = [_WorkerProcess() for _ in range(count)]
         for worker in self._workers:
-            self._free.put(worker)
+            self._idle_workers.put(worker)
 
-    def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[Done]:
+    def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[StepResult]:
         """As `Executor.run`."""
 
-        def one(part: int) -> Done:
-            worker = self._free.get()
+        def run_part(part: int) -> StepResult:
+            worker = self._idle_workers.get()
             try:
-                return part, worker.ask(scratch, step, part)
+                return part, worker.run_task(scratch, step, part)
             finally:
-                self._free.put(worker)
+                self._idle_workers.put(worker)
 
         pool = ThreadPoolExecutor(len(self._workers), thread_name_prefix="export")
         try:
-            for future in as_completed([pool.submit(one, part) for part in parts]):
+            for future in as_completed([pool.submit(run_part, part) for part in parts]):
                 yield future.result()
         except BaseException:
             self.close()
@@ -92,10 +92,10 @@ class LocalProcesses(Opened):
     def close(self) -> None:
         """End the processes."""
         for worker in self._workers:
-            worker.end()
+            worker.kill()
 
 
-class _Worker:
+class _WorkerProcess:
     """One process."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class _Worker:
         program = f"import sys; sys.path[:] = {sys.path!r}; from asterism.export.worker import main; main()"
         self._process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def ask(self, scratch: Path, step: str, part: int) -> Mapping[str, Any]:
+    def run_task(self, scratch: Path, step: str, part: int) -> Mapping[str, Any]:
         """Have a task done."""
         streams = self._process.stdin, self._process.stdout
         try:
@@ -111,21 +111,21 @@ class _Worker:
             assert streams[1] is not None
             streams[0].write(json.dumps([str(scratch), step, part]).encode() + b"\n")
             streams[0].flush()
-            answer = streams[1].readline()
+            line = streams[1].readline()
         except (OSError, ValueError):
-            answer = b""
-        if not answer:
+            line = b""
+        if not line:
             status = self._process.wait()
             raise Unavailable(
                 f"the worker that was to do {step} of part {part} ended with status {status}"
                 f"{'; did its machine run out of memory? lower memory_limit_mib or workers' if status == -9 else ''}; resume=True goes on"
             )
-        told: dict[str, Any] = json.loads(answer)
-        if "code" in told:
-            raise from_status(told["code"], f"{step} of part {part}: {told['message']}")
-        return told
+        reply: dict[str, Any] = json.loads(line)
+        if "code" in reply:
+            raise from_status(reply["code"], f"{step} of part {part}: {reply['message']}")
+        return reply
 
-    def end(self) -> None:
+    def kill(self) -> None:
         """Kill it, if it is there still. What it was writing has no name yet."""
         self._process.kill()
         self._process.wait()
@@ -135,7 +135,7 @@ class _Worker:
                     stream.close()
 
 
-class DaskCluster(Opened):
+class DaskExecutor(ClosingExecutor):
     """The workers of a Dask cluster; needs `distributed` (the extra ``dask``).
 
     Parameters
@@ -156,18 +156,18 @@ class DaskCluster(Opened):
         except (OSError, ValueError) as error:
             raise Unavailable(f"no Dask scheduler answers at {address}: {error}") from error
 
-    def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[Done]:
+    def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[StepResult]:
         """As `Executor.run`."""
-        futures = {self._client.submit(answer_of, str(scratch), step, part, pure=False): part for part in parts}
+        futures = {self._client.submit(task_reply, str(scratch), step, part, pure=False): part for part in parts}
         try:
             for future in self._as_completed(list(futures), loop=self._client.loop):
                 try:
-                    told = future.result()
+                    reply = future.result()
                 except Exception as error:  # whatever befell the cluster
                     raise Unavailable(f"{step} of part {futures[future]} was lost by the Dask cluster: {error!r}; resume=True goes on") from error
-                if "code" in told:
-                    raise from_status(told["code"], f"{step} of part {futures[future]}: {told['message']}")
-                yield futures[future], told
+                if "code" in reply:
+                    raise from_status(reply["code"], f"{step} of part {futures[future]}: {reply['message']}")
+                yield futures[future], reply
         finally:
             self._client.cancel(list(futures), force=True)
 
@@ -176,24 +176,24 @@ class DaskCluster(Opened):
         self._client.close()
 
 
-def answer_of(scratch: str, step: str, part: int) -> Mapping[str, Any]:
+def task_reply(scratch: str, step: str, part: int) -> Mapping[str, Any]:
     """What a task found out, or how it failed, as JSON has it."""
     try:
-        return perform(scratch, step, part)
+        return run_task(scratch, step, part)
     except AsterismError as error:
         return {"code": error.code, "message": error.message}
     except Exception as error:
         return {"code": "INTERNAL", "message": f"{type(error).__name__}: {error}"}
 
 
-class Deferred(Opened):
+class LazyExecutor(ClosingExecutor):
     """An executor that is made when it is needed: where all tasks are done already, none is."""
 
     def __init__(self, make: Callable[[], Executor]) -> None:
         self._make = make
         self._executor: Executor | None = None
 
-    def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[Done]:
+    def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[StepResult]:
         """As `Executor.run`."""
         if self._executor is None:
             self._executor = self._make()

@@ -12,41 +12,41 @@ from typing import Any
 
 import numpy as np
 
-from asterism.export.dgl_files import read_tensors, sliced
-from asterism.export.dispatch import addresses, is_template, read_hosts
-from asterism.export.held import Held
-from asterism.export.seal import MANIFEST, Target
+from asterism.export.dgl_files import read_tensors, row_slices
+from asterism.export.dispatch import part_addresses, is_template, read_hosts
+from asterism.export.held import ExportedGraph
+from asterism.export.seal import MANIFEST, ExportTarget
 from asterism_proto.errors import Corrupt, InvalidRequest, NotFound
-from asterism_proto.places import File, Place, redacted
+from asterism_proto.places import StoredFile, RemoteFolder, redact
 
 _FORMAT = 1
 _STEP = 1 << 18
-_OF_A_PLACE = ("dispatched", "files")
+_PER_DESTINATION_KEYS = ("dispatched", "files")
 """What is another in the manifest of each place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
+class CollectedExport:
     """An export that can be read."""
 
-    shown: str
+    display_name: str
     folder: Path
-    lists: Path
+    lists_folder: Path
     """Where the lists of stored ids are, or can be made again."""
     manifest: Mapping[str, Any]
     parts: tuple[int, ...]
     """Those that are there."""
-    damaged: tuple[str, ...]
+    damaged_files: tuple[str, ...]
     """What could not be brought there."""
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether all parts are there."""
         return len(self.parts) == int(self.manifest["parts"])
 
 
 @contextmanager
-def gathered(out: str | Path, ip_config: str | Path | None = None) -> Iterator[Gathered]:
+def collect_export(out: str | Path, ip_config: str | Path | None = None) -> Iterator[CollectedExport]:
     """What is at a folder or an address, or at those of a template.
 
     Raises
@@ -56,44 +56,44 @@ def gathered(out: str | Path, ip_config: str | Path | None = None) -> Iterator[G
     """
     if not is_template(out):
         if ip_config is not None:
-            raise InvalidRequest(f"{redacted(str(out))}: expected {{host}} in it, for there is a file of machines (ip_config)")
-        targets = [Target.of(out)]
+            raise InvalidRequest(f"{redact(str(out))}: expected {{host}} in it, for there is a file of machines (ip_config)")
+        targets = [ExportTarget.parse(out)]
     else:
         hosts = read_hosts(ip_config) if ip_config is not None else ()
         # How many parts there are is told where the first one is.
-        first = Target.of(addresses(str(out), len(hosts) or 1, hosts)[0])
-        targets = [Target.of(address) for address in dict.fromkeys(addresses(str(out), int(_manifest(first)["parts"]), hosts))]
+        first = ExportTarget.parse(part_addresses(str(out), len(hosts) or 1, hosts)[0])
+        targets = [ExportTarget.parse(address) for address in dict.fromkeys(part_addresses(str(out), int(_manifest(first)["parts"]), hosts))]
     manifests = [_manifest(target) for target in targets]
     for target, manifest in zip(targets, manifests, strict=True):
-        other = sorted(key for key in {*manifest, *manifests[0]} - {*_OF_A_PLACE} if manifest.get(key) != manifests[0].get(key))
-        if other:
-            raise Corrupt(f"{target.shown} and {targets[0].shown} hold parts of different exports ({', '.join(other)}); dispatch one of them again")
+        differing_keys = sorted(key for key in {*manifest, *manifests[0]} - {*_PER_DESTINATION_KEYS} if manifest.get(key) != manifests[0].get(key))
+        if differing_keys:
+            raise Corrupt(f"{target.display_name} and {targets[0].display_name} hold parts of different exports ({', '.join(differing_keys)}); dispatch one of them again")
     parts = sorted({part for manifest in manifests for part in manifest.get("dispatched", range(manifest["parts"]))})
-    whole = {**manifests[0], "files": {path: told for manifest in manifests for path, told in manifest["files"].items()}}
-    shown = redacted(str(out)) if is_template(out) else targets[0].shown
+    manifest_of_all = {**manifests[0], "files": {path: file_record for manifest in manifests for path, file_record in manifest["files"].items()}}
+    display_name = redact(str(out)) if is_template(out) else targets[0].display_name
     with tempfile.TemporaryDirectory(prefix="asterism-verify-") as temporary:
-        folder, lists, damaged = Path(temporary) / "export", Path(temporary) / "lists", []
+        folder, lists, damaged_files = Path(temporary) / "export", Path(temporary) / "lists", []
         if len(targets) == 1 and targets[0].path is not None:
             folder = targets[0].path
         else:
             for target, manifest in zip(targets, manifests, strict=True):
-                damaged += _linked(target.path, folder) if target.path is not None else _brought(target, manifest, folder)
+                damaged_files += _link_files(target.path, folder) if target.path is not None else _copy_files(target, manifest, folder)
         dispatched = any("dispatched" in manifest for manifest in manifests)
-        yield Gathered(shown=shown, folder=folder, lists=lists if dispatched else folder, manifest=whole, parts=tuple(parts), damaged=tuple(damaged))
+        yield CollectedExport(display_name=display_name, folder=folder, lists_folder=lists if dispatched else folder, manifest=manifest_of_all, parts=tuple(parts), damaged_files=tuple(damaged_files))
 
 
-def _manifest(target: Target) -> dict[str, Any]:
+def _manifest(target: ExportTarget) -> dict[str, Any]:
     manifest = target.manifest()
     if manifest is None:
-        raise NotFound(f"{target.shown}: no {MANIFEST}: there is no export, or one that never became whole")
+        raise NotFound(f"{target.display_name}: no {MANIFEST}: there is no export, or one that never became whole")
     if manifest.get("format") != _FORMAT or "sums" not in manifest:
-        raise NotFound(f"{target.shown}/{MANIFEST}: not of an export for DGL of format {_FORMAT}; another version of Asterism wrote it, export again")
+        raise NotFound(f"{target.display_name}/{MANIFEST}: not of an export for DGL of format {_FORMAT}; another version of Asterism wrote it, export again")
     return manifest
 
 
-def _linked(source: Path, folder: Path) -> list[str]:
+def _link_files(source: Path, folder: Path) -> list[str]:
     """Every file of a place by its name; the configuration of one place is that of all."""
-    other = []
+    conflicts = []
     for path in sorted(source.rglob("*")):
         link = folder / path.relative_to(source)
         if not path.is_file():
@@ -102,35 +102,35 @@ def _linked(source: Path, folder: Path) -> list[str]:
         if not link.exists():
             link.symlink_to(path.absolute())
         elif link.name != MANIFEST and link.read_bytes() != path.read_bytes():
-            other.append(f"{path}: not what is elsewhere under that name")
-    return other
+            conflicts.append(f"{path}: not what is elsewhere under that name")
+    return conflicts
 
 
-def _brought(target: Target, manifest: Mapping[str, Any], folder: Path) -> list[str]:
+def _copy_files(target: ExportTarget, manifest: Mapping[str, Any], folder: Path) -> list[str]:
     """Copy the files of an address; give what could not be."""
-    place, damaged = Place(target.address, what="export"), []
-    for path, told in manifest["files"].items():
+    remote_folder, damaged_files = RemoteFolder(target.address, content_name="export"), []
+    for path, file_record in manifest["files"].items():
         copy = folder / path
         copy.parent.mkdir(parents=True, exist_ok=True)
         try:
             with copy.open("wb") as file:
-                file.writelines(place.pieces(File(path=path, **told)))
+                file.writelines(remote_folder.read_pieces(StoredFile(path=path, **file_record)))
         except Corrupt as error:
-            damaged.append(error.message)
+            damaged_files.append(error.message)
     (folder / MANIFEST).write_text(json.dumps(manifest))
-    return damaged
+    return damaged_files
 
 
-def list_again(held: Held) -> None:
+def rebuild_id_lists(export: ExportedGraph) -> None:
     """Make the lists of stored ids of all parts, which no machine has, from those that each part has."""
-    for name, labels in (("n", held.ntypes), ("e", held.etypes)):
-        original = [read_tensors(held.folder / f"part{part}/orig_{name}ids.dgl") for part in range(held.parts)]
+    for name, labels in (("n", export.ntypes), ("e", export.etypes)):
+        original = [read_tensors(export.folder / f"part{part}/orig_{name}ids.dgl") for part in range(export.parts)]
         for label in labels:
-            path = held.lists / f"{'node' if name == 'n' else 'edge'}_ids/{label}.npy"
+            path = export.lists_folder / f"{'node' if name == 'n' else 'edge'}_ids/{label}.npy"
             path.parent.mkdir(parents=True, exist_ok=True)
             rows = sum(len(each[label]) for each in original)
             with path.open("wb") as file:
                 np.lib.format.write_array_header_1_0(file, {"descr": "<i8", "fortran_order": False, "shape": (rows,)})
                 for each in original:
-                    for piece in sliced(each[label], _STEP):
+                    for piece in row_slices(each[label], _STEP):
                         file.write(np.ascontiguousarray(piece).view(np.uint8).data)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.export.dgl_graphs import Csr, read_graphs
-from asterism.export.layout import Ranges
+from asterism.export.layout import GlobalIdRanges
 from asterism.export.source import Array, Ids
 from asterism.export.sums import ids_sum
 from asterism_proto.errors import Corrupt
@@ -20,20 +20,20 @@ from asterism_proto.errors import Corrupt
 _STEP = 1 << 18
 _MASK = (1 << 64) - 1
 
-Edges = tuple[int, int]
+EdgeChecksum = tuple[int, int]
 """How many edges, and the sum of their global ids and ends: equal where the edges are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class ExportedGraph:
     """The whole of an export."""
 
     folder: Path
-    lists: Path
+    lists_folder: Path
     """Where the lists of stored ids are: its own folder, or where they were made again."""
     config: Mapping[str, Any]
-    nodes: Ranges
-    edges: Ranges
+    nodes: GlobalIdRanges
+    edges: GlobalIdRanges
     ntypes: tuple[str, ...]
     """Labels, by type id."""
     etypes: tuple[str, ...]
@@ -43,33 +43,33 @@ class Held:
     """What is wrong with the configuration."""
 
     @classmethod
-    def of(cls, folder: Path, manifest: Mapping[str, Any], *, lists: Path | None = None) -> Held:
+    def open(cls, folder: Path, manifest: Mapping[str, Any], *, lists: Path | None = None) -> ExportedGraph:
         """The export in a folder, by its configuration; which the manifest must agree with."""
         config: dict[str, Any] = json.loads((folder / manifest["config"]).read_text())
         problems: list[str] = []
-        found: list[tuple[tuple[str, ...], Ranges]] = []
-        for what in ("node", "edge"):
-            ids: Mapping[str, int] = config[f"{what[0]}types"]
+        tables: list[tuple[tuple[str, ...], GlobalIdRanges]] = []
+        for element in ("node", "edge"):
+            ids: Mapping[str, int] = config[f"{element[0]}types"]
             labels = tuple(sorted(ids, key=lambda label: ids[label]))
             if [ids[label] for label in labels] != list(range(len(labels))):
-                raise Corrupt(f"{manifest['config']}: the ids of {what} types are {sorted(ids.values())}, not 0, 1, ...")
-            ranges = Ranges.of(np.array([manifest[f"{what}s"][label] for label in labels], np.int64).T.reshape(manifest["parts"], len(labels)))
+                raise Corrupt(f"{manifest['config']}: the ids of {element} types are {sorted(ids.values())}, not 0, 1, ...")
+            ranges = GlobalIdRanges.from_counts(np.array([manifest[f"{element}s"][label] for label in labels], np.int64).T.reshape(manifest["parts"], len(labels)))
             problems += [
-                f"{manifest['config']}: {what}_map of {label} is not the ranges of what each part owns"
-                for place, label in enumerate(labels)
-                if config[f"{what}_map"][label] != ranges.spans(place)
+                f"{manifest['config']}: {element}_map of {label} is not the ranges of what each part owns"
+                for type_index, label in enumerate(labels)
+                if config[f"{element}_map"][label] != ranges.type_ranges(type_index)
             ]
-            if config[f"num_{what}s"] != ranges.total:
-                problems.append(f"{manifest['config']}: num_{what}s is {config[f'num_{what}s']}; the parts own {ranges.total}")
-            found.append((labels, ranges))
+            if config[f"num_{element}s"] != ranges.total:
+                problems.append(f"{manifest['config']}: num_{element}s is {config[f'num_{element}s']}; the parts own {ranges.total}")
+            tables.append((labels, ranges))
         return cls(
             folder=folder,
-            lists=lists or folder,
+            lists_folder=lists or folder,
             config=config,
-            nodes=found[0][1],
-            edges=found[1][1],
-            ntypes=found[0][0],
-            etypes=found[1][0],
+            nodes=tables[0][1],
+            edges=tables[1][1],
+            ntypes=tables[0][0],
+            etypes=tables[1][0],
             halo_nodes=tuple(manifest["halo_nodes"]),
             problems=tuple(problems),
         )
@@ -86,201 +86,201 @@ class Held:
 
     def node_ids(self, label: str) -> Ids:
         """The stored id of every node of a type, by type-wise id."""
-        ids: Ids = np.load(self.lists / f"node_ids/{label}.npy", mmap_mode="r")
+        ids: Ids = np.load(self.lists_folder / f"node_ids/{label}.npy", mmap_mode="r")
         return ids
 
     def edge_ids(self, label: str) -> Ids:
         """The stored id of every edge of a type, by type-wise id."""
-        ids: Ids = np.load(self.lists / f"edge_ids/{label}.npy", mmap_mode="r")
+        ids: Ids = np.load(self.lists_folder / f"edge_ids/{label}.npy", mmap_mode="r")
         return ids
 
-    def src_of(self, label: str) -> int:
+    def src_type_of(self, label: str) -> int:
         """The type of the sources of an edge type."""
         return self.ntypes.index(label.split(":")[0])
 
-    def dst_of(self, label: str) -> int:
+    def dst_type_of(self, label: str) -> int:
         """The type of the destinations of an edge type."""
         return self.ntypes.index(label.split(":")[2])
 
-    def typewise(self, ntype: int, gids: Ids) -> Ids:
+    def typewise_ids(self, ntype: int, gids: Ids) -> Ids:
         """The type-wise ids of nodes of one type, by global id."""
         owners = self.nodes.owners(gids)
-        before = np.cumsum(self.nodes.counts[:, ntype]) - self.nodes.counts[:, ntype]
-        found: Ids = before[owners] + gids - self.nodes.starts[owners, ntype]
-        return found
+        first_ids = np.cumsum(self.nodes.counts[:, ntype]) - self.nodes.counts[:, ntype]
+        typewise_ids: Ids = first_ids[owners] + gids - self.nodes.starts[owners, ntype]
+        return typewise_ids
 
-    def stored(self, ntype: int, gids: Ids) -> Ids:
+    def stored_ids(self, ntype: int, gids: Ids) -> Ids:
         """The stored ids of nodes of one type, by global id."""
         ids = self.node_ids(self.ntypes[ntype])
-        return ids[self.typewise(ntype, gids)] if len(ids) else np.zeros(0, np.int64)
+        return ids[self.typewise_ids(ntype, gids)] if len(ids) else np.zeros(0, np.int64)
 
-    def part(self, number: int) -> HeldPart:
+    def part(self, part: int) -> ExportedPart:
         """One part."""
-        return HeldPart.of(self, number)
+        return ExportedPart.open(self, part)
 
-    def needed(self) -> list[Edges]:
+    def required_halo_edges(self) -> list[EdgeChecksum]:
         """What each part must hold of other parts."""
         counts, sums = np.zeros(self.parts, np.int64), [0] * self.parts
         if self.hops > 1:
-            return [self._reached(number) for number in range(self.parts)]
-        for number in range(self.parts):
-            low, high = self.nodes.part(number)
-            for gid, src, dst in self.part(number).all_owned():
+            return [self._multi_hop_halo_edges(part) for part in range(self.parts)]
+        for part in range(self.parts):
+            low, high = self.nodes.part_range(part)
+            for gid, src, dst in self.part(part).all_owned_edges():
                 owners = self.nodes.owners(src)
                 for owner in np.unique(owners[(src < low) | (src >= high)]).tolist():
-                    mine = owners == owner
-                    counts[owner] += int(mine.sum())
-                    sums[owner] = (sums[owner] + ids_sum(gid[mine], src[mine], dst[mine])) & _MASK
+                    owner_mask = owners == owner
+                    counts[owner] += int(owner_mask.sum())
+                    sums[owner] = (sums[owner] + ids_sum(gid[owner_mask], src[owner_mask], dst[owner_mask])) & _MASK
         return [(int(count), each) for count, each in zip(counts, sums, strict=True)]
 
-    def _reached(self, number: int) -> Edges:
+    def _multi_hop_halo_edges(self, part: int) -> EdgeChecksum:
         """The same of one part that reaches further."""
-        low, high = self.nodes.part(number)
+        low, high = self.nodes.part_range(part)
         seen, frontier = (np.zeros(self.nodes.total, np.bool_) for _ in range(2))
-        wanted = np.zeros(self.nodes.total, np.bool_)
+        expanded = np.zeros(self.nodes.total, np.bool_)
         seen[low:high] = True
-        for _, src, _ in self.part(number).all_owned():
+        for _, src, _ in self.part(part).all_owned_edges():
             frontier[src] = True
         for _ in range(self.hops - 1):
             frontier &= ~seen
             seen |= frontier
-            wanted |= frontier
-            following = np.zeros(self.nodes.total, np.bool_)
-            for _, src, dst in self._everything():
-                following[src[frontier[dst]]] = True
-            frontier = following
+            expanded |= frontier
+            next_frontier = np.zeros(self.nodes.total, np.bool_)
+            for _, src, dst in self._all_edges():
+                next_frontier[src[frontier[dst]]] = True
+            frontier = next_frontier
         count, total = 0, 0
-        for gid, src, dst in self._everything():
-            own = (src >= low) & (src < high)
-            mine = ((dst < low) | (dst >= high)) & (own | wanted[dst])
-            count += int(mine.sum())
-            total = (total + ids_sum(gid[mine], src[mine], dst[mine])) & _MASK
+        for gid, src, dst in self._all_edges():
+            from_own_node = (src >= low) & (src < high)
+            selected = ((dst < low) | (dst >= high)) & (from_own_node | expanded[dst])
+            count += int(selected.sum())
+            total = (total + ids_sum(gid[selected], src[selected], dst[selected])) & _MASK
         return count, total
 
-    def _everything(self) -> Iterator[tuple[Ids, Ids, Ids]]:
-        for number in range(self.parts):
-            yield from self.part(number).all_owned()
+    def _all_edges(self) -> Iterator[tuple[Ids, Ids, Ids]]:
+        for part in range(self.parts):
+            yield from self.part(part).all_owned_edges()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HeldPart:
+class ExportedPart:
     """The graph of one part, as mapped arrays."""
 
-    held: Held
+    export: ExportedGraph
     number: int
     count: int
     """Nodes."""
     src: Array
     """Local ids, by local edge id."""
     dst: Array
-    others: tuple[tuple[str, Array, Array], ...]
+    other_formats: tuple[tuple[str, Array, Array], ...]
     """The same from further formats."""
     ndata: Mapping[str, Array]
     edata: Mapping[str, Array]
 
     @classmethod
-    def of(cls, held: Held, number: int) -> HeldPart:
+    def open(cls, export: ExportedGraph, part: int) -> ExportedPart:
         """Read a part; Corrupt where its file is no graph of a partition."""
-        path = held.folder / f"part{number}/graph.dgl"
+        path = export.folder / f"part{part}/graph.dgl"
         graphs = read_graphs(path).graphs
         if len(graphs) != 1 or len(graphs[0].relations) != 1 or len(graphs[0].num_nodes) != 1:
             raise Corrupt(f"{path}: expected one graph of one node type and one edge type")
         (graph,), (relation,) = graphs, graphs[0].relations
-        found: list[tuple[str, Array, Array]] = []
+        edge_formats: list[tuple[str, Array, Array]] = []
         if relation.coo is not None:
-            found.append(("coo", relation.coo.row.array(), relation.coo.col.array()))
+            edge_formats.append(("coo", relation.coo.row.array(), relation.coo.col.array()))
         for name, matrix in (("csr", relation.csr), ("csc", relation.csc)):
             if matrix is not None:
                 ends = _ends(path, matrix)
-                found.append((name, *(ends if name == "csr" else ends[::-1])))
-        if not found:
+                edge_formats.append((name, *(ends if name == "csr" else ends[::-1])))
+        if not edge_formats:
             raise Corrupt(f"{path}: no format of edges")
         return cls(
-            held=held,
-            number=number,
+            export=export,
+            number=part,
             count=graph.num_nodes[0],
-            src=found[0][1],
-            dst=found[0][2],
-            others=tuple(found[1:]),
+            src=edge_formats[0][1],
+            dst=edge_formats[0][2],
+            other_formats=tuple(edge_formats[1:]),
             ndata={name: column.array() for name, column in graph.ndata[0].items()},
             edata={name: column.array() for name, column in graph.edata[0].items()},
         )
 
     def problems(self) -> Iterator[str]:
         """What is wrong with the part by itself."""
-        where = f"part{self.number}/graph.dgl"
-        for name, src, dst in self.others:
+        file_name = f"part{self.number}/graph.dgl"
+        for name, src, dst in self.other_formats:
             if not (np.array_equal(src, self.src) and np.array_equal(dst, self.dst)):
-                yield f"{where}: the edges in {name} are others"
-        held = self.held
-        low, high = held.nodes.part(self.number)
+                yield f"{file_name}: the edges in {name} are others"
+        export = self.export
+        low, high = export.nodes.part_range(self.number)
         nodes, edges = self.ndata["_ID"], self.edata["_ID"]
-        if self.count != len(nodes) or self.count - (high - low) != held.halo_nodes[self.number]:
-            halo = held.halo_nodes[self.number]
-            yield f"{where}: {self.count} nodes, {len(nodes)} ids; {high - low} of its own and {halo} of other parts were written"
+        if self.count != len(nodes) or self.count - (high - low) != export.halo_nodes[self.number]:
+            halo = export.halo_nodes[self.number]
+            yield f"{file_name}: {self.count} nodes, {len(nodes)} ids; {high - low} of its own and {halo} of other parts were written"
             return
         if len(edges) != len(self.src) or (len(self.src) and max(int(self.src.max()), int(self.dst.max())) >= self.count):
-            yield f"{where}: {len(self.src)} edges between {self.count} nodes, {len(edges)} ids: edges lead to no node"
+            yield f"{file_name}: {len(self.src)} edges between {self.count} nodes, {len(edges)} ids: edges lead to no node"
             return
-        yield from self._frame(where, "node", self.ndata, held.nodes)
-        yield from self._frame(where, "edge", self.edata, held.edges)
-        first, last = held.edges.part(self.number)
-        inner = np.asarray(self.dst) < high - low
-        if not np.array_equal(inner, np.arange(len(inner)) < last - first):
-            yield f"{where}: edges into its own nodes are not just those that it owns"
-        touched = np.zeros(self.count, np.bool_)
-        touched[self.src] = True
-        touched[self.dst] = True
-        if not touched[high - low :].all():
-            lonely = nodes[high - low + int(np.argmin(touched[high - low :]))]
-            yield f"{where}: HALO node {lonely} is at no edge"
+        yield from self._check_frame(file_name, "node", self.ndata, export.nodes)
+        yield from self._check_frame(file_name, "edge", self.edata, export.edges)
+        first, last = export.edges.part_range(self.number)
+        is_owned = np.asarray(self.dst) < high - low
+        if not np.array_equal(is_owned, np.arange(len(is_owned)) < last - first):
+            yield f"{file_name}: edges into its own nodes are not just those that it owns"
+        has_edge = np.zeros(self.count, np.bool_)
+        has_edge[self.src] = True
+        has_edge[self.dst] = True
+        if not has_edge[high - low :].all():
+            isolated_id = nodes[high - low + int(np.argmin(has_edge[high - low :]))]
+            yield f"{file_name}: HALO node {isolated_id} is at no edge"
 
-    def _frame(self, where: str, what: str, data: Mapping[str, Array], ranges: Ranges) -> Iterator[str]:
+    def _check_frame(self, file_name: str, element: str, data: Mapping[str, Array], ranges: GlobalIdRanges) -> Iterator[str]:
         """What is wrong with the ids, flags, owners and types of nodes or edges."""
-        low, high = ranges.part(self.number)
+        low, high = ranges.part_range(self.number)
         ids = np.asarray(data["_ID"])
-        beside = ids[high - low :]
+        halo_ids = ids[high - low :]
         if not np.array_equal(ids[: high - low], np.arange(low, high)):
-            yield f"{where}: the first {what}s are not those that the part owns, in order"
-        if beside.size and (
-            (np.diff(beside) <= 0).any() or ((beside >= low) & (beside < high)).any() or beside.min() < 0 or beside.max() >= ranges.total
+            yield f"{file_name}: the first {element}s are not those that the part owns, in order"
+        if halo_ids.size and (
+            (np.diff(halo_ids) <= 0).any() or ((halo_ids >= low) & (halo_ids < high)).any() or halo_ids.min() < 0 or halo_ids.max() >= ranges.total
         ):
-            yield f"{where}: the {what}s of other parts are not in order, each once, or not of other parts"
+            yield f"{file_name}: the {element}s of other parts are not in order, each once, or not of other parts"
             return
-        if not np.array_equal(np.asarray(data[f"inner_{what}"]) != 0, np.arange(len(ids)) < high - low):
-            yield f"{where}: inner_{what} does not tell its own {what}s"
-        if what == "node" and len(ranges.starts) > 1 and not np.array_equal(data["part_id"], ranges.owners(ids)):
-            yield f"{where}: part_id does not tell the owners of nodes"
+        if not np.array_equal(np.asarray(data[f"inner_{element}"]) != 0, np.arange(len(ids)) < high - low):
+            yield f"{file_name}: inner_{element} does not tell its own {element}s"
+        if element == "node" and len(ranges.starts) > 1 and not np.array_equal(data["part_id"], ranges.owners(ids)):
+            yield f"{file_name}: part_id does not tell the owners of nodes"
         if "_TYPE" in data and not np.array_equal(data["_TYPE"], ranges.types(ids)):
-            yield f"{where}: _TYPE does not tell the types of {what}s"
+            yield f"{file_name}: _TYPE does not tell the types of {element}s"
         if "_TYPE" not in data and ranges.starts.shape[1] > 2:
-            yield f"{where}: {what}s have no _TYPE"
+            yield f"{file_name}: {element}s have no _TYPE"
 
-    def _slice(self, low: int, high: int) -> Iterator[tuple[int, Ids, Ids]]:
+    def _edge_batches(self, low: int, high: int) -> Iterator[tuple[int, Ids, Ids]]:
         """Position, and global ids of the ends, of local edges ``low .. high - 1``."""
         ids = self.ndata["_ID"]
-        for at in range(low, high, _STEP):
-            until = min(high, at + _STEP)
-            yield at - low, ids[self.src[at:until]], ids[self.dst[at:until]]
+        for start in range(low, high, _STEP):
+            stop = min(high, start + _STEP)
+            yield start - low, ids[self.src[start:stop]], ids[self.dst[start:stop]]
 
-    def owned(self, etype: int) -> Iterator[tuple[int, Ids, Ids]]:
+    def owned_edges(self, etype: int) -> Iterator[tuple[int, Ids, Ids]]:
         """Position in its type, and global ids of the ends, of each edge of a type that the part owns."""
-        starts = self.held.edges.starts[self.number] - self.held.edges.starts[self.number, 0]
-        yield from self._slice(int(starts[etype]), int(starts[etype + 1]))
+        starts = self.export.edges.starts[self.number] - self.export.edges.starts[self.number, 0]
+        yield from self._edge_batches(int(starts[etype]), int(starts[etype + 1]))
 
-    def all_owned(self) -> Iterator[tuple[Ids, Ids, Ids]]:
+    def all_owned_edges(self) -> Iterator[tuple[Ids, Ids, Ids]]:
         """Global ids of the edges that the part owns, and of their ends."""
-        first, last = self.held.edges.part(self.number)
-        for at, src, dst in self._slice(0, last - first):
-            yield np.arange(first + at, first + at + len(src)), src, dst
+        first, last = self.export.edges.part_range(self.number)
+        for offset, src, dst in self._edge_batches(0, last - first):
+            yield np.arange(first + offset, first + offset + len(src)), src, dst
 
-    def beside(self) -> Edges:
+    def halo_edges(self) -> EdgeChecksum:
         """The edges of other parts that it holds."""
-        first, last = self.held.edges.part(self.number)
+        first, last = self.export.edges.part_range(self.number)
         count, total, ids = 0, 0, self.edata["_ID"]
-        for at, src, dst in self._slice(last - first, len(self.src)):
+        for offset, src, dst in self._edge_batches(last - first, len(self.src)):
             count += len(src)
-            total = (total + ids_sum(np.asarray(ids[last - first + at : last - first + at + len(src)]), src, dst)) & _MASK
+            total = (total + ids_sum(np.asarray(ids[last - first + offset : last - first + offset + len(src)]), src, dst)) & _MASK
         return count, total
 
 

@@ -26,20 +26,20 @@ class Journal:
     def get(self, step: str) -> dict[str, Any] | None:
         """What a step found out; None while it is not done."""
         try:
-            found: dict[str, Any] = json.loads((self._folder / f"{step}.json").read_text())
+            facts: dict[str, Any] = json.loads((self._folder / f"{step}.json").read_text())
         except FileNotFoundError:
             return None
-        return found
+        return facts
 
     def put(self, step: str, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Note that a step is done; give the facts as `get` does."""
         text = json.dumps(facts)
         # Under a name of its own first: whoever looks sees all of it or nothing, however many write it.
-        making = self._folder / f"{step}.{uuid.uuid4().hex[:8]}"
-        with making.open("w") as file:
+        temporary = self._folder / f"{step}.{uuid.uuid4().hex[:8]}"
+        with temporary.open("w") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        making.rename(self._folder / f"{step}.json")
-        found: dict[str, Any] = json.loads(text)
-        return found
+        temporary.rename(self._folder / f"{step}.json")
+        stored_facts: dict[str, Any] = json.loads(text)
+        return stored_facts

@@ -18,21 +18,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.adjacency import NARROW, Adjacency
+from asterism.export.adjacency import MAX_INT32_ENTRIES, MetisGraph
 from asterism_proto.errors import Internal, InvalidRequest, NotReady
 
 _OPTIONS = 40
 _STATUS = {-2: "it refused its input", -3: "it ran out of memory", -4: "it failed"}
 OBJECTIVES = ("cut", "vol")
-_SHRINKS = 0.55
+_COARSENING_RATIO = 0.55
 """What is left of the nodes after a step: mostly 0.51 to 0.54."""
-_BESIDE_BYTES = 4 << 20
+_FIXED_BYTES = 4 << 20
 """What does not grow with the graph."""
 MAX_CONSTRAINTS = 64
 """Columns of weights: METIS works through all of them at every step, and finds no balance of very many."""
 
 
-def need_bytes(nodes: int, entries: int, constraints: int, parts: int, objective: str = "cut") -> int:
+def required_bytes(nodes: int, entries: int, constraints: int, parts: int, objective: str = "cut") -> int:
     """How much memory METIS takes beside the graph that it is given, at most.
 
     METIS about halves the nodes until some 40 log2(parts) times fewer are left, and keeps the graph of every step, with a weight
@@ -44,29 +44,29 @@ def need_bytes(nodes: int, entries: int, constraints: int, parts: int, objective
     nodes, entries, constraints, parts, objective
         Nodes, entries of the adjacency (two an edge), columns of weights, parts, and what is to be least.
     """
-    least = max(nodes / (40 * max(1, parts.bit_length() - 1)), 30 * parts)
-    kept, left = 0.0, float(nodes)
-    while left > least and left > 1:
-        left *= _SHRINKS
-        kept += 2 * _pairs(entries, left) + (5 + constraints) * left
+    min_coarse_nodes = max(nodes / (40 * max(1, parts.bit_length() - 1)), 30 * parts)
+    kept_entries, remaining_nodes = 0.0, float(nodes)
+    while remaining_nodes > min_coarse_nodes and remaining_nodes > 1:
+        remaining_nodes *= _COARSENING_RATIO
+        kept_entries += 2 * _expected_pairs(entries, remaining_nodes) + (5 + constraints) * remaining_nodes
     # Volumes have weights of their own, and a record of three numbers for each part next to a node.
-    more = entries + 3 * min(entries, nodes * parts) if objective == "vol" else 0
-    width = 4 if _fits(entries) else 8
-    return int(width * (kept + 4 * _pairs(entries, left) + more + nodes * (20 + 2 * constraints))) + _BESIDE_BYTES
+    volume_entries = entries + 3 * min(entries, nodes * parts) if objective == "vol" else 0
+    width = 4 if _fits_int32(entries) else 8
+    return int(width * (kept_entries + 4 * _expected_pairs(entries, remaining_nodes) + volume_entries + nodes * (20 + 2 * constraints))) + _FIXED_BYTES
 
 
-def _pairs(entries: int, nodes: float) -> float:
+def _expected_pairs(entries: int, nodes: float) -> float:
     """How many different pairs of so many nodes there are in so many draws."""
     return float(-np.expm1(-entries / nodes**2) * nodes**2)
 
 
-def _fits(most: int) -> bool:
+def _fits_int32(max_value: int) -> bool:
     """Whether the build of 32 bits is there, and counts as far."""
-    return most < NARROW and _narrow() is not None
+    return max_value < MAX_INT32_ENTRIES and _metis32() is not None
 
 
-def partition(
-    graph: Adjacency, parts: int, *, constraints: NDArray[np.int64], seed: int, objective: str, imbalance: float = 0.03
+def partition_graph(
+    graph: MetisGraph, parts: int, *, constraints: NDArray[np.int64], seed: int, objective: str, imbalance: float = 0.03
 ) -> tuple[NDArray[np.int32], list[str]]:
     """A part for each node.
 
@@ -95,8 +95,8 @@ def partition(
         raise InvalidRequest(f"objective {objective!r}: expected cut or vol")
     if parts == 1 or len(graph) <= parts:
         return (np.arange(len(graph)) % parts).astype(np.int32), []
-    large = max(len(graph.neighbors), int(graph.weights.sum()), int(constraints.sum(axis=0).max())) >= NARROW
-    library = (None if large else _narrow()) or _wide()
+    needs_int64 = max(len(graph.neighbors), int(graph.weights.sum()), int(constraints.sum(axis=0).max())) >= MAX_INT32_ENTRIES
+    library = (None if needs_int64 else _metis32()) or _metis64()
     if library is None:
         return _by_pymetis(graph, parts, constraints, seed), [
             "METIS's C function was not found; pymetis's Python call knows one constraint (all columns together) and the objective cut only"
@@ -114,22 +114,22 @@ class _Library:
     indices: Mapping[str, int]
     """Where each of its options is."""
 
-    def kway(self, graph: Adjacency, parts: int, constraints: NDArray[np.int64], *, seed: int, objective: str, imbalance: float) -> NDArray[np.int32]:
+    def kway(self, graph: MetisGraph, parts: int, constraints: NDArray[np.int64], *, seed: int, objective: str, imbalance: float) -> NDArray[np.int32]:
         """`METIS_PartGraphKway`."""
         options = np.full(_OPTIONS, -1, self.dtype)
         self.library.METIS_SetDefaultOptions(_pointer(options))
-        chosen = {
+        option_values = {
             "SEED": seed & 0x7FFFFFFF,
             "OBJTYPE": OBJECTIVES.index(objective),
             "NUMBERING": 0,
             "UFACTOR": max(1, round(1000 * imbalance)),
         }
-        for name, value in chosen.items():
+        for name, value in option_values.items():
             options[self.indices[name]] = value
-        found, reached = np.zeros(len(graph), self.dtype), np.zeros(1, self.dtype)
+        owners, edge_cut = np.zeros(len(graph), self.dtype), np.zeros(1, self.dtype)
         sizes = [np.array([value], self.dtype) for value in (len(graph), constraints.shape[1], parts)]
         indptr, neighbors, weights, columns = (
-            np.ascontiguousarray(each, self.dtype) for each in (graph.indptr, graph.neighbors, graph.weights, constraints)
+            np.ascontiguousarray(array, self.dtype) for array in (graph.indptr, graph.neighbors, graph.weights, constraints)
         )
         status = self.library.METIS_PartGraphKway(
             _pointer(sizes[0]),
@@ -143,15 +143,15 @@ class _Library:
             None,
             None,
             _pointer(options),
-            _pointer(reached),
-            _pointer(found),
+            _pointer(edge_cut),
+            _pointer(owners),
         )
         if status != 1:
             raise Internal(f"METIS ended with status {status}: {_STATUS.get(status, 'unknown')}; use assign='fennel' or a folder of assignments")
-        return found.astype(np.int32, copy=False)
+        return owners.astype(np.int32, copy=False)
 
 
-def _narrow() -> _Library | None:
+def _metis32() -> _Library | None:
     """METIS of 32-bit integers."""
     try:
         prefix = Path(str(importlib.metadata.distribution("cmeel-metis").locate_file("cmeel.prefix")))
@@ -169,7 +169,7 @@ def _narrow() -> _Library | None:
     return _Library(library=library, dtype=np.int32, indices={name: i for i, name in enumerate(names)})
 
 
-def _wide() -> _Library | None:
+def _metis64() -> _Library | None:
     """METIS of 64-bit integers, inside pymetis."""
     try:
         from pymetis import _internal  # the extra `export` brings it; nothing else needs it
@@ -188,11 +188,11 @@ def _pointer(array: NDArray[Any]) -> Any:
     return array.ctypes.data_as(ctypes.c_void_p)
 
 
-def _by_pymetis(graph: Adjacency, parts: int, constraints: NDArray[np.int64], seed: int) -> NDArray[np.int32]:
+def _by_pymetis(graph: MetisGraph, parts: int, constraints: NDArray[np.int64], seed: int) -> NDArray[np.int32]:
     """The same through pymetis's Python call, which knows one constraint."""
     import pymetis
 
-    found = pymetis.part_graph(
+    result = pymetis.part_graph(
         parts,
         pymetis.CSRAdjacency(graph.indptr.astype(np.int64), graph.neighbors.astype(np.int64)),
         vweights=constraints.sum(axis=1),
@@ -200,4 +200,4 @@ def _by_pymetis(graph: Adjacency, parts: int, constraints: NDArray[np.int64], se
         recursive=False,
         options=pymetis.Options(seed=seed & 0x7FFFFFFF),
     )
-    return np.asarray(found[1], np.int32)
+    return np.asarray(result[1], np.int32)

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.edges import ends
-from asterism.export.layout import NodeTable
-from asterism.export.run import Meter, Run
-from asterism.export.source import Ids, counted
+from asterism.export.edges import end_ids
+from asterism.export.layout import NodeIdTable
+from asterism.export.run import ProgressMeter, ExportRun
+from asterism.export.source import Ids, count_rows
 from asterism.export.spool import Spool
-from graphkit.jit import kernel, settled
+from graphkit.jit import kernel, as_kernel_array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pairs:
+class EdgeListFile:
     """Every edge but loops, once, and how many there are at each node."""
 
     spool: Spool
@@ -41,15 +41,15 @@ class Pairs:
 
     def pieces(self) -> Iterator[NDArray[Any]]:
         """[k, 2] a few at a time, in the order of the scans."""
-        return (settled(piece) for piece in self.spool.pieces())
+        return (as_kernel_array(piece) for piece in self.spool.pieces())
 
 
-def number_type(nodes: int) -> np.dtype[Any]:
+def node_number_dtype(nodes: int) -> np.dtype[Any]:
     """What holds a node's number."""
     return np.dtype(np.int32 if nodes < 1 << 31 else np.int64)
 
 
-def firsts_of(tables: Sequence[NodeTable]) -> Ids:
+def type_offsets(tables: Sequence[NodeIdTable]) -> Ids:
     """int64 [types + 1]: the number of the first node of each type, and of the end."""
     return np.concatenate([[0], np.cumsum([len(table) for table in tables], dtype=np.int64)])
 
@@ -63,23 +63,23 @@ def _count(src: NDArray[np.int64], dst: NDArray[np.int64], degrees: NDArray[np.i
             degrees[dst[i]] += 1
 
 
-def read_pairs(run: Run, tables: list[NodeTable]) -> Pairs:
+def write_edge_list(run: ExportRun, tables: list[NodeIdTable]) -> EdgeListFile:
     """All edges of all types, in one scan of each."""
-    firsts = firsts_of(tables)
+    firsts = type_offsets(tables)
     total = int(firsts[-1])
-    found = Pairs(
-        spool=Spool(path=run.scratch / "pairs", dtype=number_type(total), shape=(2,)),
+    edge_list = EdgeListFile(
+        spool=Spool(path=run.scratch / "pairs", dtype=node_number_dtype(total), shape=(2,)),
         degrees=np.zeros(total, np.int64),
         in_degrees=np.zeros(total, np.int64),
     )
-    found.spool.drop()
-    meter = Meter(run, "edges to assign by", counted(run.graph, "EDGE", [kind.type_id for kind in run.plan.edges], run.version))
+    edge_list.spool.remove()
+    meter = ProgressMeter(run, "edges to assign by", count_rows(run.graph, "EDGE", [kind.type_id for kind in run.plan.edges], run.version))
     for kind in run.plan.edges:
         for batch in run.graph.scan_edges(kind.name, (), version=run.version, rows=kind.batch_rows):
-            src, dst = ends(run, kind, batch.src, batch.dst, tables, gids=False)
+            src, dst = end_ids(run, kind, batch.src, batch.dst, tables, gids=False)
             src, dst = src + firsts[kind.src], dst + firsts[kind.dst]
-            _count(settled(src), settled(dst), found.degrees, found.in_degrees)
-            proper = src != dst
-            found.spool.append(np.stack([src[proper], dst[proper]], axis=1))
+            _count(as_kernel_array(src), as_kernel_array(dst), edge_list.degrees, edge_list.in_degrees)
+            not_loop = src != dst
+            edge_list.spool.append(np.stack([src[not_loop], dst[not_loop]], axis=1))
             meter.add(len(src))
-    return found
+    return edge_list

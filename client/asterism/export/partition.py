@@ -14,34 +14,34 @@ from typing import Any, Unpack
 import numpy as np
 
 from asterism.export.assign import Owners
-from asterism.export.carry import Shape, carried, manifest_of, seal
-from asterism.export.dgl_files import sliced
-from asterism.export.dispatch import dispatch, is_template, staged
-from asterism.export.edges import Edges, deal_edges, drop_dealt
-from asterism.export.execution import Execution, executor_of
-from asterism.export.executors import Deferred
-from asterism.export.layout import NodeTable, Ranges
-from asterism.export.methods import METHODS, Assignment, Balance, owners_of
-from asterism.export.nodes import deal_features, drop_features, number, read_ids, write_list
+from asterism.export.carry import ExportShape, run_resumable, published_manifest, write_manifest
+from asterism.export.dgl_files import row_slices
+from asterism.export.dispatch import dispatch, is_template, staging_folder
+from asterism.export.edges import PartitionedEdges, distribute_edges, remove_distributed
+from asterism.export.execution import Execution, make_executor
+from asterism.export.executors import LazyExecutor
+from asterism.export.layout import NodeIdTable, GlobalIdRanges
+from asterism.export.methods import METHODS, AssignmentOptions, Balance, assign_owners
+from asterism.export.nodes import distribute_features, remove_distributed_features, assign_global_ids, read_ids, write_id_list
 from asterism.export.parts import FORMATS
-from asterism.export.plan import Kind, Plan, checked_name, plan
-from asterism.export.repair import fill_empty
+from asterism.export.plan import TypePlan, ExportPlan, check_name, make_plan
+from asterism.export.repair import fill_empty_parts
 from asterism.export.report import ExportReport
-from asterism.export.run import Meter, Run
-from asterism.export.seal import Target
-from asterism.export.source import Scannable
+from asterism.export.run import ProgressMeter, ExportRun
+from asterism.export.seal import ExportTarget
+from asterism.export.source import ScannableGraph
 from asterism.export.spool import Spool
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.places import redacted
+from asterism_proto.places import redact
 
 log = logging.getLogger("asterism.export")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class DglExportOptions:
     """How to write what is assigned: the words of `dgl`, checked."""
 
-    assignment: Assignment
+    assignment: AssignmentOptions
     halo_hops: int
     graph_name: str
     formats: tuple[str, ...]
@@ -51,13 +51,13 @@ class Options:
             raise InvalidRequest(f"halo_hops {self.halo_hops}: DGL needs the in-edges of a part's nodes, so at least 1")
         if not self.formats or not set(self.formats) <= set(FORMATS):
             raise InvalidRequest(f"formats {list(self.formats)}: expected some of {', '.join(FORMATS)}")
-        checked_name("graph_name", self.graph_name)
+        check_name("graph_name", self.graph_name)
         if self.graph_name == "manifest":
             raise InvalidRequest("graph_name 'manifest': manifest.json is another file of the export; choose another name")
 
 
 def dgl(
-    graph: Scannable,
+    graph: ScannableGraph,
     out: str | Path,
     *,
     parts: int,
@@ -76,7 +76,7 @@ def dgl(
     imbalance: float = 0.03,
     passes: int = 1,
     ip_config: str | Path | None = None,
-    **how: Unpack[Execution],
+    **execution: Unpack[Execution],
 ) -> ExportReport:
     """Write a graph as partitions that DGL (1.1 to 2.4) loads, serves and samples.
 
@@ -127,8 +127,8 @@ def dgl(
     Conflict, InvalidRequest, NotFound
         ``out`` is not empty; an option does not fit, or there are no nodes; no such version, or file of an assignment.
     """
-    options = Options(
-        assignment=Assignment(
+    options = DglExportOptions(
+        assignment=AssignmentOptions(
             method=assign if assign in METHODS else Path(assign),
             parts=parts,
             trainers=num_trainers_per_machine,
@@ -143,41 +143,41 @@ def dgl(
         graph_name=graph_name or graph.space,
         formats=tuple(formats),
     )
-    layout = plan(graph.schema, homogeneous=homogeneous, weight=weight)
+    layout = make_plan(graph.schema, homogeneous=homogeneous, weight=weight)
     if is_template(out) or ip_config is not None:
-        return _send_out(graph, str(out), options, layout, version, ip_config, how)
-    return _carry_out(graph, Target.of(out), options, layout, version, how)
+        return _export_and_dispatch(graph, str(out), options, layout, version, ip_config, execution)
+    return _export_to_target(graph, ExportTarget.parse(out), options, layout, version, execution)
 
 
-def _send_out(
-    graph: Scannable, out: str, options: Options, layout: Plan, version: int | None, ip_config: str | Path | None, how: Execution
+def _export_and_dispatch(
+    graph: ScannableGraph, out: str, options: DglExportOptions, layout: ExportPlan, version: int | None, ip_config: str | Path | None, execution: Execution
 ) -> ExportReport:
     """Export to a folder, and from there each part to its address."""
-    parts, resume, overwrite = options.assignment.parts, how.get("resume", False), how.get("overwrite", False)
-    with staged(out, parts, ip_config=ip_config, scratch=how.get("scratch"), resume=resume) as folder:
+    parts, resume, overwrite = options.assignment.parts, execution.get("resume", False), execution.get("overwrite", False)
+    with staging_folder(out, parts, ip_config=ip_config, scratch=execution.get("scratch"), resume=resume) as folder:
         # What an export that was killed left there is nobody else's.
-        report = _carry_out(graph, Target.of(folder), options, layout, version, {**how, "overwrite": not resume})
-        sent = dispatch(folder, out, ip_config=ip_config, overwrite=overwrite, progress=how.get("progress"))
-    config = f"{sent.places[0].address}/{options.graph_name}.json"
-    return replace(report, out=redacted(out), config=config, warnings=report.warnings + sent.warnings)
+        report = _export_to_target(graph, ExportTarget.parse(folder), options, layout, version, {**execution, "overwrite": not resume})
+        dispatch_report = dispatch(folder, out, ip_config=ip_config, overwrite=overwrite, progress=execution.get("progress"))
+    config = f"{dispatch_report.places[0].address}/{options.graph_name}.json"
+    return replace(report, out=redact(out), config=config, warnings=report.warnings + dispatch_report.warnings)
 
 
-def _carry_out(graph: Scannable, target: Target, options: Options, layout: Plan, version: int | None, how: Execution) -> ExportReport:
+def _export_to_target(graph: ScannableGraph, target: ExportTarget, options: DglExportOptions, layout: ExportPlan, version: int | None, execution: Execution) -> ExportReport:
     """Export to one place."""
-    began = time.monotonic()
-    asked = options.assignment
-    shape = Shape(parts=asked.parts, trainers=asked.trainers, hops=options.halo_hops, formats=options.formats)
-    with carried(graph, target, layout, _words(options), version=version, shape=shape, how=how) as run:
+    started = time.monotonic()
+    assignment = options.assignment
+    shape = ExportShape(parts=assignment.parts, trainers=assignment.trainers, hops=options.halo_hops, formats=options.formats)
+    with run_resumable(graph, target, layout, _manifest_parameters(options), version=version, shape=shape, execution=execution) as run:
         if run is not None:
-            _write(run, options, how)
-    manifest = manifest_of(target)
-    return ExportReport.of(target.path or target.address, target.named(manifest["config"]), manifest, time.monotonic() - began)
+            _write(run, options, execution)
+    manifest = published_manifest(target)
+    return ExportReport.from_manifest(target.path or target.address, target.file_path(manifest["config"]), manifest, time.monotonic() - started)
 
 
-def _words(options: Options) -> dict[str, Any]:
+def _manifest_parameters(options: DglExportOptions) -> dict[str, Any]:
     """The options as a manifest has them."""
     return {
-        **options.assignment.described,
+        **options.assignment.manifest_entry,
         "parts": options.assignment.parts,
         "halo_hops": options.halo_hops,
         "formats": list(options.formats),
@@ -185,70 +185,70 @@ def _words(options: Options) -> dict[str, Any]:
     }
 
 
-def _write(run: Run, options: Options, how: Execution) -> None:
-    run.step("planned", partial(_warn, run))
+def _write(run: ExportRun, options: DglExportOptions, execution: Execution) -> None:
+    run.run_step("planned", partial(_warn, run))
     tables = read_ids(run)
     owners = _assign(run, options.assignment, tables)
-    nodes = number(run, tables, owners)
+    nodes = assign_global_ids(run, tables, owners)
     owners.clear()
-    deal_features(run, tables, nodes)
-    edges = Edges(run=run, ranges=deal_edges(run, tables, nodes))
+    distribute_features(run, tables, nodes)
+    edges = PartitionedEdges(run=run, ranges=distribute_edges(run, tables, nodes))
     tables.clear()
-    with executor_of(how, run.parts, nodes.total + edges.ranges.total) as executor:
-        _perform(run, executor, "part", "edge features", edges.ranges)
+    with make_executor(execution, run.parts, nodes.total + edges.ranges.total) as executor:
+        _run_parts(run, executor, "part", "edge features", edges.ranges)
         for part in range(run.parts):
-            drop_features(run, part)
-            drop_dealt(run, part)
-        _perform(run, executor, "graph", "graphs", edges.ranges)
-    run.step("lists", partial(_list_edges, run, edges))
-    method = str(run.found("assigned")["method"])
-    run.step("config", partial(_configure, run, options, method, nodes, edges.ranges))
-    seal(run, _described(run, options, method, nodes, edges))
+            remove_distributed_features(run, part)
+            remove_distributed(run, part)
+        _run_parts(run, executor, "graph", "graphs", edges.ranges)
+    run.run_step("lists", partial(_list_edges, run, edges))
+    method = str(run.step_result("assigned")["method"])
+    run.run_step("config", partial(_configure, run, options, method, nodes, edges.ranges))
+    write_manifest(run, _manifest_content(run, options, method, nodes, edges))
 
 
-def _warn(run: Run) -> None:
+def _warn(run: ExportRun) -> None:
     for warning in run.plan.warnings:
         run.warn(warning)
 
 
-def _assign(run: Run, asked: Assignment, tables: list[NodeTable]) -> list[Owners]:
+def _assign(run: ExportRun, options: AssignmentOptions, tables: list[NodeIdTable]) -> list[Owners]:
     """The place of each node of each type, by rank."""
     spools = [Spool(path=run.scratch / f"owners-{kind.type_id}", dtype=np.dtype(np.int32)) for kind in run.plan.nodes]
 
     def assign() -> dict[str, Any]:
-        owners, method = owners_of(run, asked, tables)
-        fill_empty(run, owners, tables, trainers=asked.trainers)
-        for spool, each in zip(spools, owners, strict=True):
-            spool.drop()
-            for some in sliced(each, 1 << 20):
-                spool.append(some)
+        owners, method = assign_owners(run, options, tables)
+        fill_empty_parts(run, owners, tables, trainers=options.trainers)
+        for spool, type_owners in zip(spools, owners, strict=True):
+            spool.remove()
+            for batch in row_slices(type_owners, 1 << 20):
+                spool.append(batch)
         return {"method": method}
 
-    run.step("assigned", assign)
-    return [run.held(spool) for spool in spools]
+    run.run_step("assigned", assign)
+    return [run.read_rows(spool) for spool in spools]
 
 
-def _perform(run: Run, executor: Deferred, step: str, phase: str, edges: Ranges) -> None:
+def _run_parts(run: ExportRun, executor: LazyExecutor, step: str, phase: str, edges: GlobalIdRanges) -> None:
     """Have a step of every part done that is not."""
     rows = edges.counts.sum(axis=1)
-    meter = Meter(run, phase, edges.total)
-    left = [part for part in range(run.parts) if run.journal.get(f"{step}-{part}") is None]
-    meter.add(edges.total - int(rows[left].sum()))
-    for part, facts in executor.run(run.scratch, step, left) if left else ():
+    meter = ProgressMeter(run, phase, edges.total)
+    remaining = [part for part in range(run.parts) if run.journal.get(f"{step}-{part}") is None]
+    meter.add(edges.total - int(rows[remaining].sum()))
+    for part, facts in executor.run(run.scratch, step, remaining) if remaining else ():
         for warning in facts["warnings"]:
             log.warning("%s", warning)
         meter.add(int(rows[part]))
     for part in range(run.parts):
-        run.found(f"{step}-{part}")
+        run.step_result(f"{step}-{part}")
 
 
-def _list_edges(run: Run, edges: Edges) -> None:
-    owned = [edges.owned(part) for part in range(run.parts)]
-    for place, kind in enumerate(run.plan.edges):
-        write_list(run, "edge_ids", kind.label, [each[place].eid for each in owned])
+def _list_edges(run: ExportRun, edges: PartitionedEdges) -> None:
+    part_edges = [edges.owned_edges(part) for part in range(run.parts)]
+    for type_index, kind in enumerate(run.plan.edges):
+        write_id_list(run, "edge_ids", kind.label, [each[type_index].eid for each in part_edges])
 
 
-def _configure(run: Run, options: Options, method: str, nodes: Ranges, edges: Ranges) -> None:
+def _configure(run: ExportRun, options: DglExportOptions, method: str, nodes: GlobalIdRanges, edges: GlobalIdRanges) -> None:
     """Write the configuration that DGL loads partitions by."""
     content: dict[str, Any] = {
         "graph_name": options.graph_name,
@@ -257,42 +257,42 @@ def _configure(run: Run, options: Options, method: str, nodes: Ranges, edges: Ra
         "part_method": method,
         "num_parts": run.parts,
         "halo_hops": options.halo_hops,
-        "node_map": {kind.label: nodes.spans(i) for i, kind in enumerate(run.plan.nodes)},
-        "edge_map": {kind.label: edges.spans(i) for i, kind in enumerate(run.plan.edges)},
+        "node_map": {kind.label: nodes.type_ranges(i) for i, kind in enumerate(run.plan.nodes)},
+        "edge_map": {kind.label: edges.type_ranges(i) for i, kind in enumerate(run.plan.edges)},
         "ntypes": {kind.label: i for i, kind in enumerate(run.plan.nodes)},
         "etypes": {kind.label: i for i, kind in enumerate(run.plan.edges)},
     }
     for part in range(run.parts):
         files = {"node_feats": "node_feat.dgl", "edge_feats": "edge_feat.dgl", "part_graph": "graph.dgl"}
         content[f"part-{part}"] = {key: f"part{part}/{name}" for key, name in files.items()}
-    with run.writing(f"{options.graph_name}.json") as file:
+    with run.open_output(f"{options.graph_name}.json") as file:
         file.write(json.dumps(content, indent=4).encode() + b"\n")
 
 
-def _described(run: Run, options: Options, method: str, nodes: Ranges, edges: Edges) -> dict[str, Any]:
+def _manifest_content(run: ExportRun, options: DglExportOptions, method: str, nodes: GlobalIdRanges, edges: PartitionedEdges) -> dict[str, Any]:
     """What the manifest says."""
-    beside = [run.found(f"graph-{part}") for part in range(run.parts)]
+    graph_results = [run.step_result(f"graph-{part}") for part in range(run.parts)]
     return {
         "format": 1,
-        **({"names": {"salt": run.graph.schema.salt}} if run.called else {}),
-        **_words(options),
+        **({"names": {"salt": run.graph.schema.salt}} if run.has_string_ids else {}),
+        **_manifest_parameters(options),
         "part_method": method,
         "config": f"{options.graph_name}.json",
         "nodes": {kind.label: nodes.counts[:, i].tolist() for i, kind in enumerate(run.plan.nodes)},
         "edges": {kind.label: edges.ranges.counts[:, i].tolist() for i, kind in enumerate(run.plan.edges)},
-        "halo_nodes": [each["halo_nodes"] for each in beside],
-        "outer_edges": [each["outer_edges"] for each in beside],
-        "edge_cut": sum(sum(edges.cuts(part)) for part in range(run.parts)),
+        "halo_nodes": [result["halo_nodes"] for result in graph_results],
+        "outer_edges": [result["outer_edges"] for result in graph_results],
+        "edge_cut": sum(sum(edges.incoming_counts(part)) for part in range(run.parts)),
         "sums": {kind.label: _sums(run, "nodes", kind) for kind in run.plan.nodes}
         | {kind.label: _sums(run, "edges", kind) for kind in run.plan.edges},
         "columns": {kind.label: {c.name: [c.dtype.name, *c.shape] for c in kind.columns} for kind in (*run.plan.nodes, *run.plan.edges)},
     }
 
 
-def _sums(run: Run, what: str, kind: Kind) -> dict[str, str]:
+def _sums(run: ExportRun, element: str, kind: TypePlan) -> dict[str, str]:
     """The sums of a type's rows, as they were read: of identities, and of each column."""
-    steps = [f"{what}-{kind.type_id}"] if what == "edges" else [f"ids-{kind.type_id}", *([f"nodes-{kind.type_id}"] if kind.columns else [])]
-    found: dict[str, str] = {}
+    steps = [f"{element}-{kind.type_id}"] if element == "edges" else [f"ids-{kind.type_id}", *([f"nodes-{kind.type_id}"] if kind.columns else [])]
+    checksums: dict[str, str] = {}
     for step in steps:
-        found |= run.found(step)["sums"]
-    return found
+        checksums |= run.step_result(step)["sums"]
+    return checksums

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from asterism.export.source import Array, EdgeRows, NodeRows
+from asterism.export.source import Array, ScannedEdges, ScannedNodes
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.schema import NAMES, EdgeType, Feature, NodeType, Schema
+from asterism_proto.schema import STRING_ID_FEATURE, EdgeType, Feature, NodeType, Schema
 
-_WRITTEN_AS = {"bool": "uint8", "uint16": "int32", "uint32": "int64", "uint64": "int64"}
+_DGL_DTYPES = {"bool": "uint8", "uint16": "int32", "uint32": "int64", "uint64": "int64"}
 """Element types that DGL has no tensors of, and what holds their values."""
 _BATCH_BYTES, _BATCH_ROWS = 32 << 20, 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Values:
+class ColumnPlan:
     """One column of a type."""
 
     name: str
@@ -30,20 +30,20 @@ class Values:
     """As written."""
     shape: tuple[int, ...]
 
-    def of(self, rows: NodeRows | EdgeRows) -> Array:
+    def extract(self, rows: ScannedNodes | ScannedEdges) -> Array:
         """This column of a batch, as it is written."""
         if self.feature is None:
             return rows.weights
-        found = rows.features[self.feature]
-        if isinstance(found, tuple):
+        values = rows.features[self.feature]
+        if isinstance(values, tuple):
             raise TypeError(f"feature {self.feature!r} came ragged, the schema says dense")
-        if found.dtype == np.uint64 and found.size and int(found.max()) > np.iinfo(np.int64).max:
-            raise InvalidRequest(f"feature {self.feature!r}: {found.max()} does not fit int64, DGL's widest integer")
-        return found.astype(self.dtype, copy=False)
+        if values.dtype == np.uint64 and values.size and int(values.max()) > np.iinfo(np.int64).max:
+            raise InvalidRequest(f"feature {self.feature!r}: {values.max()} does not fit int64, DGL's widest integer")
+        return values.astype(self.dtype, copy=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class TypePlan:
     """A node type or an edge type, as it is read and as it is written."""
 
     name: str
@@ -52,7 +52,7 @@ class Kind:
     """In DGL: a node type's name, an edge type's ``src:relation:dst``."""
     type_id: int
     """In the schema; the written one is the position in the plan."""
-    columns: tuple[Values, ...]
+    columns: tuple[ColumnPlan, ...]
     src: int = -1
     """Of an edge type: the position of its sources' type in the plan."""
     dst: int = -1
@@ -78,22 +78,22 @@ class Kind:
         return {"name": self.name, "label": self.label, "type_id": self.type_id, "src": self.src, "dst": self.dst, "columns": columns}
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Kind:
+    def from_dict(cls, document: Mapping[str, Any]) -> TypePlan:
         """The reverse of `to_dict`."""
-        columns = tuple(Values(name=c["name"], feature=c["feature"], dtype=np.dtype(c["dtype"]), shape=tuple(c["shape"])) for c in told["columns"])
-        return cls(name=told["name"], label=told["label"], type_id=told["type_id"], src=told["src"], dst=told["dst"], columns=columns)
+        columns = tuple(ColumnPlan(name=c["name"], feature=c["feature"], dtype=np.dtype(c["dtype"]), shape=tuple(c["shape"])) for c in document["columns"])
+        return cls(name=document["name"], label=document["label"], type_id=document["type_id"], src=document["src"], dst=document["dst"], columns=columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ExportPlan:
     """The types of an export, by written type id."""
 
-    nodes: tuple[Kind, ...]
-    edges: tuple[Kind, ...]
+    nodes: tuple[TypePlan, ...]
+    edges: tuple[TypePlan, ...]
     warnings: tuple[str, ...]
 
     @property
-    def typed(self) -> bool:
+    def is_heterogeneous(self) -> bool:
         """Whether DGL takes the graph for a heterograph."""
         return len(self.nodes) > 1 or len(self.edges) > 1
 
@@ -106,20 +106,20 @@ class Plan:
         }
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Plan:
+    def from_dict(cls, document: Mapping[str, Any]) -> ExportPlan:
         """The reverse of `to_dict`."""
-        nodes, edges = (tuple(Kind.from_dict(kind) for kind in told[what]) for what in ("nodes", "edges"))
-        return cls(nodes=nodes, edges=edges, warnings=tuple(told["warnings"]))
+        nodes, edges = (tuple(TypePlan.from_dict(kind) for kind in document[element]) for element in ("nodes", "edges"))
+        return cls(nodes=nodes, edges=edges, warnings=tuple(document["warnings"]))
 
 
-def checked_name(what: str, name: str) -> str:
+def check_name(description: str, name: str) -> str:
     """``name``, unless DGL would take it apart or a file can not be called so."""
     if not re.fullmatch(r"[^/:\s\x00]{1,200}", name) or name in (".", ".."):
-        raise InvalidRequest(f"{what} {name!r}: DGL needs a name without '/', ':' and white space; choose another")
+        raise InvalidRequest(f"{description} {name!r}: DGL needs a name without '/', ':' and white space; choose another")
     return name
 
 
-def plan(schema: Schema, *, homogeneous: bool, weight: str | None) -> Plan:
+def make_plan(schema: Schema, *, homogeneous: bool, weight: str | None) -> ExportPlan:
     """The plan for a schema.
 
     Parameters
@@ -139,50 +139,50 @@ def plan(schema: Schema, *, homogeneous: bool, weight: str | None) -> Plan:
             "only a graph with one of each can go without their names"
         )
     if weight is not None:
-        checked_name("weight", weight)
+        check_name("weight", weight)
     warnings: list[str] = []
     # DGL sorts names, so that a graph built by hand and this one agree on type ids.
-    ordered = sorted(schema.node_types, key=lambda t: t.name)
-    place = {node_type.name: i for i, node_type in enumerate(ordered)}
+    node_types = sorted(schema.node_types, key=lambda t: t.name)
+    type_index = {node_type.name: i for i, node_type in enumerate(node_types)}
     nodes = tuple(
-        Kind(
+        TypePlan(
             name=t.name,
-            label="_N" if homogeneous else checked_name("node type", t.name),
+            label="_N" if homogeneous else check_name("node type", t.name),
             type_id=schema.node_types.index(t),
             columns=_columns(f"node type {t.name}", t, weight, warnings),
         )
-        for t in ordered
+        for t in node_types
     )
     edges = tuple(
-        Kind(
+        TypePlan(
             name=t.name,
-            label="_N:_E:_N" if homogeneous else ":".join(checked_name("edge type", name) for name in (t.src_type, t.relation, t.dst_type)),
+            label="_N:_E:_N" if homogeneous else ":".join(check_name("edge type", name) for name in (t.src_type, t.relation, t.dst_type)),
             type_id=schema.edge_types.index(t),
             columns=_columns(f"edge type {t.name}", t, weight, warnings),
-            src=place[t.src_type],
-            dst=place[t.dst_type],
+            src=type_index[t.src_type],
+            dst=type_index[t.dst_type],
         )
         for t in sorted(schema.edge_types, key=lambda t: (t.src_type, t.relation, t.dst_type))
     )
-    return Plan(nodes=nodes, edges=edges, warnings=tuple(warnings))
+    return ExportPlan(nodes=nodes, edges=edges, warnings=tuple(warnings))
 
 
-def _columns(what: str, owner: NodeType | EdgeType, weight: str | None, warnings: list[str]) -> tuple[Values, ...]:
+def _columns(description: str, owner: NodeType | EdgeType, weight: str | None, warnings: list[str]) -> tuple[ColumnPlan, ...]:
     dense: Sequence[Feature] = [feature for feature in owner.features if feature.kind == "dense"]
     for feature in owner.features:
-        checked_name("feature", feature.name)
-        if feature == NAMES:
+        check_name("feature", feature.name)
+        if feature == STRING_ID_FEATURE:
             continue  # what nodes are called is written beside their ids
         if feature.kind != "dense":
-            warnings.append(f"{what}: feature {feature.name!r} is {feature.kind} and left out: DGL's tensors are dense")
+            warnings.append(f"{description}: feature {feature.name!r} is {feature.kind} and left out: DGL's tensors are dense")
     warnings.extend(
-        f"{what}: feature {f.name!r} is {f.dtype}, which DGL does not have, and written as {_WRITTEN_AS[f.dtype]}"
+        f"{description}: feature {f.name!r} is {f.dtype}, which DGL does not have, and written as {_DGL_DTYPES[f.dtype]}"
         for f in dense
-        if f.dtype in _WRITTEN_AS and f.dtype != "bool"
+        if f.dtype in _DGL_DTYPES and f.dtype != "bool"
     )
-    columns = [Values(name=f.name, feature=f.name, dtype=np.dtype(_WRITTEN_AS.get(f.dtype, f.dtype)), shape=f.shape) for f in dense]
+    columns = [ColumnPlan(name=f.name, feature=f.name, dtype=np.dtype(_DGL_DTYPES.get(f.dtype, f.dtype)), shape=f.shape) for f in dense]
     if owner.weighted and weight is not None:
         if any(feature.name == weight for feature in owner.features):
-            raise InvalidRequest(f"{what} has a feature {weight!r} already; give the weights another name, or None to leave them out")
-        columns.append(Values(name=weight, feature=None, dtype=np.dtype(np.float32), shape=()))
+            raise InvalidRequest(f"{description} has a feature {weight!r} already; give the weights another name, or None to leave them out")
+        columns.append(ColumnPlan(name=weight, feature=None, dtype=np.dtype(np.float32), shape=()))
     return tuple(columns)

@@ -12,34 +12,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.export.assign import Owners
-from asterism.export.layout import NodeTable
-from asterism.export.plan import Kind
-from asterism.export.run import Run
+from asterism.export.layout import NodeIdTable
+from asterism.export.plan import TypePlan
+from asterism.export.run import ExportRun
 
 _STEP = 1 << 20
 
 
-def fill_empty(run: Run, owners: list[Owners], tables: list[NodeTable], *, trainers: int) -> None:
+def fill_empty_parts(run: ExportRun, owners: list[Owners], tables: list[NodeIdTable], *, trainers: int) -> None:
     """Give each part a node of every type, and an edge of every type with features, where there are enough; in place.
 
     ``owners`` are places: part * ``trainers`` + trainer.
     """
     if run.parts == 1:
         return
-    for kind, each in zip(run.plan.nodes, owners, strict=True):
-        for warning in fill_nodes(each, parts=run.parts, trainers=trainers, label=kind.label):
+    for kind, type_owners in zip(run.plan.nodes, owners, strict=True):
+        for warning in fill_nodes(type_owners, parts=run.parts, trainers=trainers, label=kind.label):
             run.warn(warning)
-    lacking = _without_edges(run, owners, tables, trainers)
-    if lacking:
-        for warning in _fill_edges(run, owners, tables, trainers, lacking):
+    parts_without_edges = _parts_without_edges(run, owners, tables, trainers)
+    if parts_without_edges:
+        for warning in _fill_edges(run, owners, tables, trainers, parts_without_edges):
             run.warn(warning)
 
 
 def fill_nodes(owners: Owners, *, parts: int, trainers: int = 1, label: str) -> list[str]:
     """Give each part without a node of this type one from the fullest part, in place; say what was done."""
     counts = np.zeros(parts, np.int64)
-    for at in range(0, len(owners), _STEP):
-        counts += np.bincount(owners[at : at + _STEP] // trainers, minlength=parts)
+    for start in range(0, len(owners), _STEP):
+        counts += np.bincount(owners[start : start + _STEP] // trainers, minlength=parts)
     if len(owners) < parts:
         return [
             f"node type {label}: {len(owners)} nodes can not give each of {parts} parts one; export fewer parts, or DGL's servers will not start"
@@ -52,91 +52,91 @@ def fill_nodes(owners: Owners, *, parts: int, trainers: int = 1, label: str) -> 
         counts[part] += 1
     if not empty.size:
         return []
-    return [f"node type {label}: part(s) {_some(empty)} had no node of it, so that DGL's servers would not start; one was moved into each"]
+    return [f"node type {label}: part(s) {_format_parts(empty)} had no node of it, so that DGL's servers would not start; one was moved into each"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Need:
+class _Requirement:
     """What every part must own one of: the nodes of a type, or those with an edge of a type into them."""
 
-    edge: int | None
+    edge_type: int | None
     """The edge type's place in the plan; -1: of any; None: nodes."""
     members: dict[int, NDArray[np.bool_]]
     """bool [nodes], by node type's place."""
     counts: NDArray[np.int64]
     """int64 [parts]: how many of them each part owns."""
 
-    def at(self, place: int, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def mask(self, node_type: int, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of some nodes of a type are among them."""
-        return self.members[place][nodes] if place in self.members else np.zeros(len(nodes), np.bool_)
+        return self.members[node_type][nodes] if node_type in self.members else np.zeros(len(nodes), np.bool_)
 
 
-def _needed(run: Run, trainers: int) -> list[int]:
+def _needed(run: ExportRun, trainers: int) -> list[int]:
     """The edge types whose features a part must have rows of; the trainer of an edge is one."""
-    return [place for place, kind in enumerate(run.plan.edges) if kind.columns or trainers > 1]
+    return [type_index for type_index, kind in enumerate(run.plan.edges) if kind.columns or trainers > 1]
 
 
-def _without_edges(run: Run, owners: list[Owners], tables: list[NodeTable], trainers: int) -> dict[int, NDArray[np.int64]]:
+def _parts_without_edges(run: ExportRun, owners: list[Owners], tables: list[NodeIdTable], trainers: int) -> dict[int, NDArray[np.int64]]:
     """The parts that own no edge of a type that they should, and (-1) none at all; each scan ends once all parts have one."""
-    lacking: dict[int, NDArray[np.int64]] = {}
-    any_edge = np.zeros(run.parts, np.bool_)
-    needed = _needed(run, trainers)
-    for place in (*needed, *(place for place in range(len(run.plan.edges)) if place not in needed)):
-        if place not in needed and any_edge.all():
+    parts_without: dict[int, NDArray[np.int64]] = {}
+    has_any_edge = np.zeros(run.parts, np.bool_)
+    required_types = _needed(run, trainers)
+    for type_index in (*required_types, *(type_index for type_index in range(len(run.plan.edges)) if type_index not in required_types)):
+        if type_index not in required_types and has_any_edge.all():
             break
-        seen = np.zeros(run.parts, np.bool_)
-        kind = run.plan.edges[place]
+        has_edge = np.zeros(run.parts, np.bool_)
+        kind = run.plan.edges[type_index]
         for batch in run.graph.scan_edges(kind.name, (), version=run.version, rows=kind.batch_rows):
             rank = tables[kind.dst].rank(batch.dst)
-            seen[owners[kind.dst][rank[rank >= 0]] // trainers] = True
-            if seen.all() or (place not in needed and (seen | any_edge).all()):
+            has_edge[owners[kind.dst][rank[rank >= 0]] // trainers] = True
+            if has_edge.all() or (type_index not in required_types and (has_edge | has_any_edge).all()):
                 break
-        any_edge |= seen
-        if place in needed and seen.any() and not seen.all():
-            lacking[place] = np.flatnonzero(~seen)
-    if any_edge.any() and not any_edge.all():
-        lacking[-1] = np.flatnonzero(~any_edge)
-    return lacking
+        has_any_edge |= has_edge
+        if type_index in required_types and has_edge.any() and not has_edge.all():
+            parts_without[type_index] = np.flatnonzero(~has_edge)
+    if has_any_edge.any() and not has_any_edge.all():
+        parts_without[-1] = np.flatnonzero(~has_any_edge)
+    return parts_without
 
 
-def _fill_edges(run: Run, owners: list[Owners], tables: list[NodeTable], trainers: int, lacking: dict[int, NDArray[np.int64]]) -> list[str]:
+def _fill_edges(run: ExportRun, owners: list[Owners], tables: list[NodeIdTable], trainers: int, parts_without_edges: dict[int, NDArray[np.int64]]) -> list[str]:
     """Move nodes with edges into them to the parts that lack such; say where it was done."""
-    needs = _needs(run, owners, tables, trainers)
-    by_edge = {need.edge: need for need in needs if need.edge is not None}
-    moved: dict[int, list[int]] = {}
+    requirements = _needs(run, owners, tables, trainers)
+    by_edge_type = {requirement.edge_type: requirement for requirement in requirements if requirement.edge_type is not None}
+    filled_parts: dict[int, list[int]] = {}
     # The rarest first: they have the least choice.
-    for edge in sorted(lacking, key=lambda e: (e < 0, int(by_edge[e].counts.sum()))):
-        for part in lacking[edge].tolist():
-            if not by_edge[edge].counts[part] and _move(by_edge[edge], needs, owners, trainers, part):
-                moved.setdefault(edge, []).append(part)
+    for edge in sorted(parts_without_edges, key=lambda e: (e < 0, int(by_edge_type[e].counts.sum()))):
+        for part in parts_without_edges[edge].tolist():
+            if not by_edge_type[edge].counts[part] and _move(by_edge_type[edge], requirements, owners, trainers, part):
+                filled_parts.setdefault(edge, []).append(part)
     return [
-        f"{'edges' if edge < 0 else f'edge type {run.plan.edges[edge].label}'}: part(s) {_some(np.array(parts))} owned none, "
+        f"{'edges' if edge < 0 else f'edge type {run.plan.edges[edge].label}'}: part(s) {_format_parts(np.array(parts))} owned none, "
         "so that DGL's servers would not start; a node with such edges was moved into each"
-        for edge, parts in moved.items()
+        for edge, parts in filled_parts.items()
     ]
 
 
-def _needs(run: Run, owners: list[Owners], tables: list[NodeTable], trainers: int) -> list[_Need]:
-    found = [
-        _Need(edge=None, members={place: np.ones(len(each), np.bool_)}, counts=np.bincount(each // trainers, minlength=run.parts))
-        for place, each in enumerate(owners)
+def _needs(run: ExportRun, owners: list[Owners], tables: list[NodeIdTable], trainers: int) -> list[_Requirement]:
+    requirements = [
+        _Requirement(edge_type=None, members={type_index: np.ones(len(each), np.bool_)}, counts=np.bincount(each // trainers, minlength=run.parts))
+        for type_index, each in enumerate(owners)
     ]
-    any_edge: dict[int, NDArray[np.bool_]] = {}
-    by_edge: list[tuple[int, dict[int, NDArray[np.bool_]]]] = []
-    for place, kind in enumerate(run.plan.edges):
-        mask = _reached(run, kind, tables)
-        any_edge[kind.dst] = any_edge[kind.dst] | mask if kind.dst in any_edge else mask
-        if place in _needed(run, trainers):
-            by_edge.append((place, {kind.dst: mask}))
-    for edge, members in (*by_edge, (-1, any_edge)):
+    any_edge_masks: dict[int, NDArray[np.bool_]] = {}
+    required_masks: list[tuple[int, dict[int, NDArray[np.bool_]]]] = []
+    for type_index, kind in enumerate(run.plan.edges):
+        mask = _destination_mask(run, kind, tables)
+        any_edge_masks[kind.dst] = any_edge_masks[kind.dst] | mask if kind.dst in any_edge_masks else mask
+        if type_index in _needed(run, trainers):
+            required_masks.append((type_index, {kind.dst: mask}))
+    for edge, members in (*required_masks, (-1, any_edge_masks)):
         counts = np.zeros(run.parts, np.int64)
-        for place, mask in members.items():
-            counts += np.bincount(owners[place][mask] // trainers, minlength=run.parts)
-        found.append(_Need(edge=edge, members=members, counts=counts))
-    return found
+        for type_index, mask in members.items():
+            counts += np.bincount(owners[type_index][mask] // trainers, minlength=run.parts)
+        requirements.append(_Requirement(edge_type=edge, members=members, counts=counts))
+    return requirements
 
 
-def _reached(run: Run, kind: Kind, tables: list[NodeTable]) -> NDArray[np.bool_]:
+def _destination_mask(run: ExportRun, kind: TypePlan, tables: list[NodeIdTable]) -> NDArray[np.bool_]:
     """bool [nodes]: which nodes of its destinations' type an edge type leads to."""
     mask = np.zeros(len(tables[kind.dst]), np.bool_)
     for batch in run.graph.scan_edges(kind.name, (), version=run.version, rows=kind.batch_rows):
@@ -145,30 +145,30 @@ def _reached(run: Run, kind: Kind, tables: list[NodeTable]) -> NDArray[np.bool_]
     return mask
 
 
-def _move(need: _Need, needs: list[_Need], owners: list[Owners], trainers: int, part: int) -> bool:
-    """Move one of ``need`` to a part, such that no other part loses the last of anything; whether there was one."""
+def _move(requirement: _Requirement, requirements: list[_Requirement], owners: list[Owners], trainers: int, part: int) -> bool:
+    """Move one of ``requirement`` to a part, such that no other part loses the last of anything; whether there was one."""
     best: tuple[int, int, int] | None = None
-    for place, mask in need.members.items():
+    for node_type, mask in requirement.members.items():
         nodes = np.flatnonzero(mask)
-        donors = owners[place][nodes] // trainers
-        free = np.ones(len(nodes), np.bool_)
-        for other in needs:
-            free &= ~other.at(place, nodes) | (other.counts[donors] >= 2)
-        if free.any():
-            held = np.where(free, need.counts[donors], -1)
-            at = len(held) - 1 - int(np.argmax(held[::-1]))
-            best = max(best, (int(held[at]), place, int(nodes[at]))) if best else (int(held[at]), place, int(nodes[at]))
+        donors = owners[node_type][nodes] // trainers
+        movable = np.ones(len(nodes), np.bool_)
+        for other in requirements:
+            movable &= ~other.mask(node_type, nodes) | (other.counts[donors] >= 2)
+        if movable.any():
+            donor_counts = np.where(movable, requirement.counts[donors], -1)
+            row = len(donor_counts) - 1 - int(np.argmax(donor_counts[::-1]))
+            best = max(best, (int(donor_counts[row]), node_type, int(nodes[row]))) if best else (int(donor_counts[row]), node_type, int(nodes[row]))
     if best is None:
         return False
-    _, place, node = best
-    donor = int(owners[place][node]) // trainers
-    for other in needs:
-        if other.at(place, np.array([node]))[0]:
+    _, node_type, node = best
+    donor = int(owners[node_type][node]) // trainers
+    for other in requirements:
+        if other.mask(node_type, np.array([node]))[0]:
             other.counts[donor] -= 1
             other.counts[part] += 1
-    owners[place][node] = part * trainers
+    owners[node_type][node] = part * trainers
     return True
 
 
-def _some(parts: NDArray[np.int64]) -> str:
+def _format_parts(parts: NDArray[np.int64]) -> str:
     return ", ".join(map(str, parts[:8])) + (", ..." if parts.size > 8 else "")

@@ -15,27 +15,27 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from asterism.export.dgl_files import Column, write_tensors
+from asterism.export.dgl_files import ArrayStream, write_tensors
 from asterism.export.journal import Journal
-from asterism.export.plan import Kind, Plan, Values
-from asterism.export.source import Array, Ids, Progress, Scannable, Unread
+from asterism.export.plan import TypePlan, ExportPlan, ColumnPlan
+from asterism.export.source import Array, Ids, ProgressCallback, ScannableGraph, UnreadableSource
 from asterism.export.spool import PIECE_BYTES, Spool
 from asterism_proto.places import PIECE_BYTES as UPLOAD_BYTES
-from asterism_proto.places import Place
+from asterism_proto.places import RemoteFolder
 
 log = logging.getLogger("asterism.export")
 
-LEAST_MEMORY_MIB = 64
+MIN_MEMORY_MIB = 64
 DEFAULT_MEMORY_MIB = 1024
 _SETTINGS = "run.json"
 
 
 @dataclass(slots=True, kw_only=True)
-class Run:
+class ExportRun:
     """What the steps of an export share. All but the graph and whoever watches is in its scratch folder, for other processes."""
 
-    graph: Scannable = field(default_factory=Unread)
-    plan: Plan
+    graph: ScannableGraph = field(default_factory=UnreadableSource)
+    plan: ExportPlan
     version: int
     parts: int
     trainers: int
@@ -50,22 +50,22 @@ class Run:
     """Seen by every worker under this name; removed at the end."""
     memory_limit_mib: int = DEFAULT_MEMORY_MIB
     """Of arrays, in each process."""
-    asked: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     """The words of whoever asked for it."""
-    progress: Progress | None = None
-    silent: bool = False
+    progress: ProgressCallback | None = None
+    is_worker: bool = False
     """Whether somebody else logs its warnings."""
     warnings: list[str] = field(default_factory=list)
     """Of the step that is under way."""
     files: dict[str, Any] = field(default_factory=dict)
     """Size and digest of what the step that is under way wrote."""
-    done: dict[str, dict[str, Any]] = field(default_factory=dict)
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What the steps found out that are done, in their order."""
 
     @property
-    def called(self) -> bool:
+    def has_string_ids(self) -> bool:
         """Whether nodes are called by strings."""
-        return self.graph.schema.named
+        return self.graph.schema.has_string_ids
 
     # -- steps ----------------------------------------------------------------------------------------------------
 
@@ -74,24 +74,24 @@ class Run:
         """Of the steps that are done."""
         return Journal(self.scratch / "journal")
 
-    def step(self, name: str, work: Callable[[], Mapping[str, Any] | None]) -> dict[str, Any]:
+    def run_step(self, name: str, function: Callable[[], Mapping[str, Any] | None]) -> dict[str, Any]:
         """Do a step, unless it was done before; give what it found out."""
-        found = self.journal.get(name)
-        if found is None:
+        result = self.journal.get(name)
+        if result is None:
             self.warnings, self.files = [], {}
-            facts = work() or {}
-            found = self.journal.put(name, {**facts, "warnings": self.warnings, "files": self.files})
-        self.done[name] = found
-        return found
+            facts = function() or {}
+            result = self.journal.put(name, {**facts, "warnings": self.warnings, "files": self.files})
+        self.results[name] = result
+        return result
 
-    def found(self, name: str) -> dict[str, Any]:
+    def step_result(self, name: str) -> dict[str, Any]:
         """What a step found out that is done."""
-        if name not in self.done:
+        if name not in self.results:
             facts = self.journal.get(name)
             if facts is None:
                 raise FileNotFoundError(f"{self.scratch}: step {name!r} is not done; is this folder the same one here?")
-            self.done[name] = facts
-        return self.done[name]
+            self.results[name] = facts
+        return self.results[name]
 
     def save(self) -> None:
         """Write what other processes need, for `load`."""
@@ -106,31 +106,31 @@ class Run:
             "address": self.address,
             "memory_limit_mib": self.memory_limit_mib,
         }
-        making = self.scratch / f"{_SETTINGS}.making"
-        making.write_text(json.dumps(settings))
-        making.rename(self.scratch / _SETTINGS)
+        temporary = self.scratch / f"{_SETTINGS}.making"
+        temporary.write_text(json.dumps(settings))
+        temporary.rename(self.scratch / _SETTINGS)
 
     @classmethod
-    def load(cls, scratch: Path) -> Run:
+    def load(cls, scratch: Path) -> ExportRun:
         """The export in a scratch folder, for its steps that read no graph."""
-        told = json.loads((scratch / _SETTINGS).read_text())
+        settings = json.loads((scratch / _SETTINGS).read_text())
         return cls(
-            plan=Plan.from_dict(told["plan"]),
-            version=told["version"],
-            parts=told["parts"],
-            trainers=told["trainers"],
-            hops=told["hops"],
-            formats=tuple(told["formats"]),
-            out=Path(told["out"]),
-            address=told["address"],
+            plan=ExportPlan.from_dict(settings["plan"]),
+            version=settings["version"],
+            parts=settings["parts"],
+            trainers=settings["trainers"],
+            hops=settings["hops"],
+            formats=tuple(settings["formats"]),
+            out=Path(settings["out"]),
+            address=settings["address"],
             scratch=scratch,
-            memory_limit_mib=told["memory_limit_mib"],
-            silent=True,
+            memory_limit_mib=settings["memory_limit_mib"],
+            is_worker=True,
         )
 
     def warn(self, message: str) -> None:
         """Say it in the log and in the report."""
-        if not self.silent:
+        if not self.is_worker:
             log.warning("%s", message)
         self.warnings.append(message)
 
@@ -141,46 +141,46 @@ class Run:
         """Bytes that arrays may take."""
         return self.memory_limit_mib << 20
 
-    def rows(self, kind: Kind) -> int:
+    def rows(self, kind: TypePlan) -> int:
         """Rows of a type to ask for at once."""
         return max(1, min(kind.batch_rows, self.memory // 16 // kind.row_bytes))
 
-    def held(self, spool: Spool) -> Array:
+    def read_rows(self, spool: Spool) -> Array:
         """All rows: in memory where they are few, else mapped."""
-        few = spool.rows * spool.row_bytes <= self.memory // (8 * max(1, len(self.plan.nodes)))
-        return spool.read() if few else spool.map()
+        fits_in_memory = spool.rows * spool.row_bytes <= self.memory // (8 * max(1, len(self.plan.nodes)))
+        return spool.read() if fits_in_memory else spool.map()
 
-    def blank(self, rows: int, dtype: type[np.generic]) -> Array:
+    def allocate(self, rows: int, dtype: type[np.generic]) -> Array:
         """Zeros to be written to in any order: in memory where they are few, else in a file that goes with its array."""
         if rows * np.dtype(dtype).itemsize <= self.memory // 8:
             return np.zeros(rows, dtype)
-        spool = Spool(path=self.making(), dtype=np.dtype(dtype))
-        made = spool.make(rows)
-        spool.drop()
-        return made
+        spool = Spool(path=self.scratch_path(), dtype=np.dtype(dtype))
+        array = spool.allocate(rows)
+        spool.remove()
+        return array
 
     # -- scratch files --------------------------------------------------------------------------------------------
 
-    def making(self) -> Path:
+    def scratch_path(self) -> Path:
         """A name in the scratch folder that nobody else has."""
         return self.scratch / f"making-{uuid.uuid4().hex}"
 
-    def spool(self, name: str, values: Values | None = None) -> Spool:
+    def spool(self, name: str, values: ColumnPlan | None = None) -> Spool:
         """A scratch file for a column, or for ids."""
-        pieces = max(1 << 16, min(PIECE_BYTES, self.memory // 32))
+        piece_bytes = max(1 << 16, min(PIECE_BYTES, self.memory // 32))
         if values is None:
-            return Spool(path=self.scratch / name, dtype=np.dtype(np.int64), piece_bytes=pieces)
-        return Spool(path=self.scratch / name, dtype=values.dtype, shape=values.shape, piece_bytes=pieces)
+            return Spool(path=self.scratch / name, dtype=np.dtype(np.int64), piece_bytes=piece_bytes)
+        return Spool(path=self.scratch / name, dtype=values.dtype, shape=values.shape, piece_bytes=piece_bytes)
 
-    def reordered(self, spool: Spool, order: Ids, name: str) -> Spool:
+    def reorder(self, spool: Spool, order: Ids, name: str) -> Spool:
         """A spool's rows in another order, as a new one."""
-        made = Spool(path=self.making(), dtype=spool.dtype, shape=spool.shape, piece_bytes=spool.piece_bytes)
-        made.path.touch()
+        result = Spool(path=self.scratch_path(), dtype=spool.dtype, shape=spool.shape, piece_bytes=spool.piece_bytes)
+        result.path.touch()
         for piece in spool.pieces(order):
-            made.append(piece)
-        return self.named(made, name)
+            result.append(piece)
+        return self.rename_spool(result, name)
 
-    def named(self, spool: Spool, name: str) -> Spool:
+    def rename_spool(self, spool: Spool, name: str) -> Spool:
         """A spool that is complete, under the name by which others know it."""
         spool.path.rename(self.scratch / name)
         return Spool(path=self.scratch / name, dtype=spool.dtype, shape=spool.shape, piece_bytes=spool.piece_bytes)
@@ -188,39 +188,39 @@ class Run:
     # -- files of the export --------------------------------------------------------------------------------------
 
     @contextmanager
-    def writing(self, path: str) -> Iterator[BinaryIO]:
+    def open_output(self, path: str) -> Iterator[BinaryIO]:
         """A file of the export: there once the block ends well, whole and durable; its size and digest are noted."""
-        making = self.making()
-        with open(making, "w+b", buffering=0) as file:
+        temporary = self.scratch_path()
+        with open(temporary, "w+b", buffering=0) as file:
             yield file
             os.fsync(file.fileno())
             size = file.seek(0, os.SEEK_END)
             file.seek(0)
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        self.deliver(making, path, size)
+        self.deliver(temporary, path, size)
         self.files[path] = {"bytes": size, "sha256": digest}
 
-    def deliver(self, making: Path, path: str, size: int) -> None:
+    def deliver(self, source: Path, path: str, size: int) -> None:
         """Put a finished file where it belongs."""
         if not self.address:
             target = self.out / path
             target.parent.mkdir(parents=True, exist_ok=True)
-            making.rename(target)
+            source.rename(target)
             return
-        with open(making, "rb") as file:
-            Place(self.address, what="export").write(path, iter(lambda: file.read(UPLOAD_BYTES), b""), expected=size)
-        making.unlink()
+        with open(source, "rb") as file:
+            RemoteFolder(self.address, content_name="export").write(path, iter(lambda: file.read(UPLOAD_BYTES), b""), expected=size)
+        source.unlink()
 
-    def write(self, part: int, name: str, tensors: Mapping[str, Column]) -> None:
+    def write_tensors(self, part: int, name: str, tensors: Mapping[str, ArrayStream]) -> None:
         """Write one of a part's files of tensors."""
-        with self.writing(f"part{part}/{name}") as file:
+        with self.open_output(f"part{part}/{name}") as file:
             write_tensors(file, tensors)
 
 
-class Meter:
+class ProgressMeter:
     """Counts the rows of a phase for whoever watches."""
 
-    def __init__(self, run: Run, phase: str, total: int | None) -> None:
+    def __init__(self, run: ExportRun, phase: str, total: int | None) -> None:
         self._progress, self._phase, self._total = run.progress, phase, total
         self.done = 0
         self.add(0)
@@ -232,11 +232,11 @@ class Meter:
             self._progress(self._phase, self.done, self._total)
 
 
-def column(*spools: Spool, order: Array | None = None) -> Column:
+def spool_column(*spools: Spool, order: Array | None = None) -> ArrayStream:
     """Spools one after the other as a column of a file; a single one in ``order``, if not its own."""
 
     def pieces() -> Iterator[Array]:
         for spool in spools:
             yield from spool.pieces(order)
 
-    return Column(dtype=spools[0].dtype, shape=(sum(spool.rows for spool in spools), *spools[0].shape), pieces=pieces)
+    return ArrayStream(dtype=spools[0].dtype, shape=(sum(spool.rows for spool in spools), *spools[0].shape), pieces=pieces)

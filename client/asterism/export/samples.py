@@ -15,25 +15,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism import arguments
-from asterism.export.source import Column, Ids
+from asterism.export.source import ScanColumn, Ids
 from asterism.graph import Graph
 from asterism.records import EdgeBatch, NodeBatch
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import EdgeType, Schema
 from graphkit.split import part_of
 
-_SEEDS_AT_ONCE = 4096
+_SEEDS_PER_REQUEST = 4096
 """Of one subgraph. Its nodes expand once, so that this number is part of what a seed chooses."""
-_NODES_AT_ONCE = 1 << 16
-_EDGES_AT_ONCE = 1 << 18
+_NODES_PER_REQUEST = 1 << 16
+_EDGES_PER_REQUEST = 1 << 18
 
 
 class SampledGraph:
     """The graph that a sample induces: what `sampled` gives. It is scanned as any other is, and samples when that begins."""
 
-    def __init__(self, graph: Graph, words: Mapping[str, Any], given: Ids | None) -> None:
-        self._graph, self._words, self._given = graph, dict(words), given
-        self._chosen: dict[str, Ids] | None = None
+    def __init__(self, graph: Graph, parameters: Mapping[str, Any], seed_ids: Ids | None) -> None:
+        self._graph, self._parameters, self._given_seeds = graph, dict(parameters), seed_ids
+        self._sampled_nodes: dict[str, Ids] | None = None
 
     @property
     def space(self) -> str:
@@ -48,7 +48,7 @@ class SampledGraph:
     @property
     def sample(self) -> Mapping[str, Any]:
         """How it is sampled, in words that JSON has."""
-        return self._words
+        return self._parameters
 
     def digest(self, version: int) -> str:
         """Of the version that is sampled."""
@@ -57,100 +57,100 @@ class SampledGraph:
     @contextmanager
     def pin(self, version: int | None = None, *, owner: str | None = None) -> Iterator[SampledGraph]:
         """The sample of one version, which stays while the block runs."""
-        with self._graph.pin(version, owner=owner) as held:
-            yield SampledGraph(held, self._words, self._given)
+        with self._graph.pin(version, owner=owner) as pinned:
+            yield SampledGraph(pinned, self._parameters, self._given_seeds)
 
-    def chosen(self, ntype: str, version: int | None = None) -> Ids:
+    def sampled_nodes(self, ntype: str, version: int | None = None) -> Ids:
         """int64 [n]: the nodes of a type, by id."""
-        if self._chosen is None:
-            self._chosen = self._choose(version)
-        return self._chosen[ntype]
+        if self._sampled_nodes is None:
+            self._sampled_nodes = self._sample(version)
+        return self._sampled_nodes[ntype]
 
-    def _choose(self, version: int | None) -> dict[str, Ids]:
-        words = self._words
-        weights = {"weighted": words["weighted"], "weight": words["weight"]}
-        if self._given is not None:
-            starts = self._given
+    def _sample(self, version: int | None) -> dict[str, Ids]:
+        parameters = self._parameters
+        weights = {"weighted": parameters["weighted"], "weight": parameters["weight"]}
+        if self._given_seeds is not None:
+            starts = self._given_seeds
         else:
-            own = {"weighted": words["weighted"]}
-            starts = self._graph.sample_nodes(words["seeds"], words["ntype"], replace=False, seed=words["seed"], version=version, **own).nodes
-        found: dict[str, list[Ids]] = {node_type.name: [] for node_type in self.schema.node_types}
-        found[words["ntype"]].append(starts)
-        for at in range(0, len(starts) if words["fanouts"] else 0, _SEEDS_AT_ONCE):
+            weighting = {"weighted": parameters["weighted"]}
+            starts = self._graph.sample_nodes(parameters["seeds"], parameters["ntype"], replace=False, seed=parameters["seed"], version=version, **weighting).nodes
+        nodes_by_type: dict[str, list[Ids]] = {node_type.name: [] for node_type in self.schema.node_types}
+        nodes_by_type[parameters["ntype"]].append(starts)
+        for start in range(0, len(starts) if parameters["fanouts"] else 0, _SEEDS_PER_REQUEST):
             batch = self._graph.sample_subgraph(
-                starts[at : at + _SEEDS_AT_ONCE],
-                words["fanouts"],
-                words["etypes"],
-                ntype=words["ntype"],
-                direction=words["direction"],
+                starts[start : start + _SEEDS_PER_REQUEST],
+                parameters["fanouts"],
+                parameters["etypes"],
+                ntype=parameters["ntype"],
+                direction=parameters["direction"],
                 edge_ids=False,
-                seed=words["seed"],
+                seed=parameters["seed"],
                 version=version,
                 **weights,
             )
             for name, nodes in batch.nodes.items():
-                found[name] = [np.union1d(np.concatenate([np.zeros(0, np.int64), *found[name]]), nodes)]
-        return {name: np.unique(np.concatenate([np.zeros(0, np.int64), *nodes])) for name, nodes in found.items()}
+                nodes_by_type[name] = [np.union1d(np.concatenate([np.zeros(0, np.int64), *nodes_by_type[name]]), nodes)]
+        return {name: np.unique(np.concatenate([np.zeros(0, np.int64), *nodes])) for name, nodes in nodes_by_type.items()}
 
-    def node_features(self, nodes: Ids, names: Iterable[str], ntype: str, *, version: int | None = None) -> Mapping[str, Column]:
+    def node_features(self, nodes: Ids, names: Iterable[str], ntype: str, *, version: int | None = None) -> Mapping[str, ScanColumn]:
         """Columns of nodes of a type, in their order."""
         return self._graph.node_features(nodes, names, ntype, version=version)
 
     def scan_nodes(self, ntype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[NodeBatch]:
         """The nodes of a type that were chosen, by id."""
-        held, wanted = self.chosen(ntype, version), list(names)
-        for at in range(0, len(held), rows):
-            ids = held[at : at + rows]
-            columns = self._graph.node_features(ids, [*wanted, "weight"], ntype, version=version)
+        sampled_ids, column_names = self.sampled_nodes(ntype, version), list(names)
+        for start in range(0, len(sampled_ids), rows):
+            ids = sampled_ids[start : start + rows]
+            columns = self._graph.node_features(ids, [*column_names, "weight"], ntype, version=version)
             weights: Any = columns.pop("weight")
-            yield NodeBatch(part=0, ids=ids, weights=weights, features=columns, version=self._at(version))
+            yield NodeBatch(part=0, ids=ids, weights=weights, features=columns, version=self._sampled_version(version))
 
     def scan_edges(self, etype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[EdgeBatch]:
         """The edges of a type whose ends were both chosen."""
-        kind, wanted = self._edge_type(etype), list(names)
-        known = self.chosen(kind.dst_type, version)
-        for src, dst, eids, weights in self._edges(kind, version):
-            mine = np.flatnonzero(_member(known, dst))
-            for at in range(0, len(mine), rows):
-                some = mine[at : at + rows]
-                columns = self._graph.edge_features(eids[some], wanted, etype, version=version) if wanted else {}
+        kind, column_names = self._edge_type(etype), list(names)
+        sampled_ids = self.sampled_nodes(kind.dst_type, version)
+        for src, dst, eids, weights in self._edges_from_sample(kind, version):
+            selected = np.flatnonzero(_is_member(sampled_ids, dst))
+            for start in range(0, len(selected), rows):
+                batch = selected[start : start + rows]
+                columns = self._graph.edge_features(eids[batch], column_names, etype, version=version) if column_names else {}
                 yield EdgeBatch(
                     part=0,
-                    src=src[some],
-                    dst=dst[some],
-                    edge_ids=eids[some],
-                    weights=weights[some],
+                    src=src[batch],
+                    dst=dst[batch],
+                    edge_ids=eids[batch],
+                    weights=weights[batch],
                     features=columns,
-                    version=self._at(version),
+                    version=self._sampled_version(version),
                 )
 
-    def _at(self, version: int | None) -> int:
+    def _sampled_version(self, version: int | None) -> int:
         return version or self._graph.manifest().version
 
     def _edge_type(self, name: str) -> EdgeType:
         return self.schema.edge_types[self.schema.edge_type_id(name)]
 
-    def _edges(self, kind: EdgeType, version: int | None) -> Iterator[tuple[Ids, Ids, Ids, NDArray[np.float32]]]:
+    def _edges_from_sample(self, kind: EdgeType, version: int | None) -> Iterator[tuple[Ids, Ids, Ids, NDArray[np.float32]]]:
         """Ends, ids and weights of all edges from chosen nodes, in the order of these; those of hubs last, by scans."""
         hubs: list[Ids] = [np.zeros(0, np.int64)]
-        held = self.chosen(kind.src_type, version)
-        for at in range(0, len(held), _NODES_AT_ONCE):
-            nodes = held[at : at + _NODES_AT_ONCE]
+        sampled_ids = self.sampled_nodes(kind.src_type, version)
+        for start in range(0, len(sampled_ids), _NODES_PER_REQUEST):
+            nodes = sampled_ids[start : start + _NODES_PER_REQUEST]
             degrees = self._graph.degrees(nodes, kind.name, ntype=kind.src_type, version=version)[:, 0]
-            hubs.append(nodes[degrees > _EDGES_AT_ONCE])
-            nodes, degrees = nodes[degrees <= _EDGES_AT_ONCE], degrees[degrees <= _EDGES_AT_ONCE]
-            groups = np.cumsum(degrees) // _EDGES_AT_ONCE
+            hubs.append(nodes[degrees > _EDGES_PER_REQUEST])
+            nodes, degrees = nodes[degrees <= _EDGES_PER_REQUEST], degrees[degrees <= _EDGES_PER_REQUEST]
+            groups = np.cumsum(degrees) // _EDGES_PER_REQUEST
             for group in np.split(nodes, np.flatnonzero(np.diff(groups)) + 1):
-                found = self._graph.neighbors(group, kind.name, ntype=kind.src_type, version=version)
-                assert found.weights is not None
-                assert found.edge_ids is not None
-                yield np.repeat(group, np.diff(found.indptr)), found.nodes, found.edge_ids, found.weights
-        large = np.concatenate(hubs)
-        if large.size:
-            parts = np.unique(part_of(large, self.schema.parts, self.schema.placement)).tolist()
+                neighbors = self._graph.neighbors(group, kind.name, ntype=kind.src_type, version=version)
+                assert neighbors.weights is not None
+                assert neighbors.edge_ids is not None
+                yield np.repeat(group, np.diff(neighbors.indptr)), neighbors.nodes, neighbors.edge_ids, neighbors.weights
+        hub_ids = np.concatenate(hubs)
+        if hub_ids.size:
+            parts = np.unique(part_of(hub_ids, self.schema.parts, self.schema.placement)).tolist()
             for batch in self._graph.scan_edges(kind.name, version=version, parts=parts):
-                mine = _member(large, batch.src)
-                yield batch.src[mine], batch.dst[mine], batch.edge_ids[mine], batch.weights[mine]
+                is_from_hub = _is_member(hub_ids, batch.src)
+                yield batch.src[is_from_hub], batch.dst[is_from_hub], batch.edge_ids[is_from_hub], batch.weights[is_from_hub]
 
 
 def sampled(
@@ -203,11 +203,11 @@ def sampled(
         raise InvalidRequest(f"ntype {ntype!r}: there are the node types {', '.join(types)}")
     if direction not in ("in", "out"):
         raise InvalidRequest(f"direction {direction!r}: expected in or out")
-    given = None if isinstance(seeds, int) else np.unique(graph._there("seeds", seeds, ntype or types[0], None))
-    words = {
-        "seeds": arguments.count("seeds", seeds, least=1) if isinstance(seeds, int) else None,
-        "given": None if given is None else hashlib.sha256(given.tobytes()).hexdigest(),
-        "fanouts": [hop if hop == -1 else arguments.count("fanouts", hop, least=1) for hop in fanouts],
+    seed_ids = None if isinstance(seeds, int) else np.unique(graph._require_ids("seeds", seeds, ntype or types[0], None))
+    parameters = {
+        "seeds": arguments.count("seeds", seeds, minimum=1) if isinstance(seeds, int) else None,
+        "given": None if seed_ids is None else hashlib.sha256(seed_ids.tobytes()).hexdigest(),
+        "fanouts": [hop if hop == -1 else arguments.count("fanouts", hop, minimum=1) for hop in fanouts],
         "ntype": ntype or types[0],
         "etypes": arguments.names(etypes) or None,
         "weighted": weighted,
@@ -215,13 +215,13 @@ def sampled(
         "direction": direction,
         "seed": arguments.seed(seed),
     }
-    return SampledGraph(graph, words, given)
+    return SampledGraph(graph, parameters, seed_ids)
 
 
-def _member(known: Ids, ids: Ids) -> NDArray[np.bool_]:
-    """Which ids are among ``known``, which are in order."""
-    if not known.size:
+def _is_member(sorted_ids: Ids, ids: Ids) -> NDArray[np.bool_]:
+    """Which ids are among ``sorted_ids``, which are in order."""
+    if not sorted_ids.size:
         return np.zeros(len(ids), np.bool_)
-    at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-    found: NDArray[np.bool_] = known[at] == ids
-    return found
+    position = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
+    is_member: NDArray[np.bool_] = sorted_ids[position] == ids
+    return is_member

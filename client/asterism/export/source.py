@@ -14,13 +14,13 @@ from asterism_proto.schema import Schema
 
 Array = NDArray[Any]
 Ids = NDArray[np.int64]
-Column = Array | tuple[Ids, Array]
+ScanColumn = Array | tuple[Ids, Array]
 """A feature's rows: dense, or ``(indptr, values)``."""
-Progress = Callable[[str, int, int | None], None]
+ProgressCallback = Callable[[str, int, int | None], None]
 """Called with the phase, the rows that are done, and how many there are, if known."""
 
 
-class NodeRows(Protocol):
+class ScannedNodes(Protocol):
     """A run of nodes of one type."""
 
     @property
@@ -32,7 +32,7 @@ class NodeRows(Protocol):
         """float32[n]."""
 
     @property
-    def features(self) -> Mapping[str, Column]:
+    def features(self) -> Mapping[str, ScanColumn]:
         """The columns that were asked for."""
 
     @property
@@ -40,7 +40,7 @@ class NodeRows(Protocol):
         """Of the graph that was read."""
 
 
-class EdgeRows(Protocol):
+class ScannedEdges(Protocol):
     """A run of edges of one type."""
 
     @property
@@ -60,11 +60,11 @@ class EdgeRows(Protocol):
         """float32[n]."""
 
     @property
-    def features(self) -> Mapping[str, Column]:
+    def features(self) -> Mapping[str, ScanColumn]:
         """The columns that were asked for."""
 
 
-class Scannable(Protocol):
+class ScannableGraph(Protocol):
     """A graph that can be read from end to end, in the same order each time for one version."""
 
     @property
@@ -75,14 +75,14 @@ class Scannable(Protocol):
     def schema(self) -> Schema:
         """Its types and their features."""
 
-    def scan_nodes(self, ntype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[NodeRows]:
+    def scan_nodes(self, ntype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[ScannedNodes]:
         """Every node of a type once."""
 
-    def scan_edges(self, etype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[EdgeRows]:
+    def scan_edges(self, etype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[ScannedEdges]:
         """Every edge of a type once."""
 
 
-class Unread:
+class UnreadableSource:
     """Stands for the graph where a step reads none: in workers."""
 
     space = ""
@@ -92,24 +92,24 @@ class Unread:
         """No step of a worker asks for it: it has the plan."""
         raise Internal("a worker was to ask for the schema")
 
-    def scan_nodes(self, ntype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[NodeRows]:
+    def scan_nodes(self, ntype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[ScannedNodes]:
         """No step of a worker scans."""
         raise Internal(f"a worker was to scan the nodes of {ntype}")
 
-    def scan_edges(self, etype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[EdgeRows]:
+    def scan_edges(self, etype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[ScannedEdges]:
         """No step of a worker scans."""
         raise Internal(f"a worker was to scan the edges of {etype}")
 
 
 @runtime_checkable
-class Pinnable(Protocol):
+class PinnableGraph(Protocol):
     """A graph whose versions come and go."""
 
-    def pin(self, version: int | None = None, *, owner: str | None = None) -> AbstractContextManager[Scannable]:
+    def pin(self, version: int | None = None, *, owner: str | None = None) -> AbstractContextManager[ScannableGraph]:
         """The graph at one version, which stays while the block runs."""
 
 
-class Described(Protocol):
+class VersionSummary(Protocol):
     """What a graph tells of one of its versions."""
 
     @property
@@ -121,46 +121,46 @@ class Described(Protocol):
 
 
 @runtime_checkable
-class Describing(Protocol):
+class VersionedGraph(Protocol):
     """A graph that knows what its versions hold."""
 
-    def manifest(self, version: int | None = None) -> Described:
+    def manifest(self, version: int | None = None) -> VersionSummary:
         """What a version holds."""
 
 
-def counted(graph: Scannable, element: str, type_ids: Iterable[int], version: int) -> int | None:
+def count_rows(graph: ScannableGraph, element: str, type_ids: Iterable[int], version: int) -> int | None:
     """How many nodes or edges of these types a scan will give, where the graph knows."""
-    if not isinstance(graph, Describing):
+    if not isinstance(graph, VersionedGraph):
         return None
-    described = graph.manifest(version)
-    return sum(described.count(element, type_id) for type_id in type_ids)
+    summary = graph.manifest(version)
+    return sum(summary.count(element, type_id) for type_id in type_ids)
 
 
 @runtime_checkable
-class Digested(Protocol):
+class DigestSource(Protocol):
     """A graph that is part of one that knows what its versions hold."""
 
     def digest(self, version: int) -> str:
         """Of the whole of a version."""
 
 
-def digest_of(graph: Scannable, version: int) -> str:
+def version_digest(graph: ScannableGraph, version: int) -> str:
     """The digest of a version's content, where the graph knows; else nothing."""
-    if isinstance(graph, Describing):
+    if isinstance(graph, VersionedGraph):
         return graph.manifest(version).digest
-    return graph.digest(version) if isinstance(graph, Digested) else ""
+    return graph.digest(version) if isinstance(graph, DigestSource) else ""
 
 
 @runtime_checkable
-class Called(Protocol):
+class NodeFeatureSource(Protocol):
     """A graph that can be asked for columns of given nodes: for what they are called, where that is a string."""
 
-    def node_features(self, nodes: Ids, names: Iterable[str], ntype: str, *, version: int | None = None) -> Mapping[str, Column]:
+    def node_features(self, nodes: Ids, names: Iterable[str], ntype: str, *, version: int | None = None) -> Mapping[str, ScanColumn]:
         """Columns of nodes of a type, in their order."""
 
 
 @runtime_checkable
-class Sampled(Protocol):
+class SampledSource(Protocol):
     """A graph that is a sample of another."""
 
     @property
@@ -168,11 +168,11 @@ class Sampled(Protocol):
         """How it is sampled, in words that JSON has."""
 
 
-def sample_of(graph: Scannable) -> Mapping[str, Any] | None:
+def sample_parameters(graph: ScannableGraph) -> Mapping[str, Any] | None:
     """How a graph is sampled; None where it is whole."""
-    return graph.sample if isinstance(graph, Sampled) else None
+    return graph.sample if isinstance(graph, SampledSource) else None
 
 
-def held(graph: Scannable, version: int | None, owner: str) -> AbstractContextManager[Scannable]:
+def pin_version(graph: ScannableGraph, version: int | None, owner: str) -> AbstractContextManager[ScannableGraph]:
     """The graph at a version that does not go while it is read, however long that takes; as it is where none ever goes."""
-    return graph.pin(version, owner=owner) if isinstance(graph, Pinnable) else nullcontext(graph)
+    return graph.pin(version, owner=owner) if isinstance(graph, PinnableGraph) else nullcontext(graph)

@@ -45,7 +45,7 @@ class Spool:
             with open(self.path, "ab") as file:
                 file.write(raw.reshape(-1).view(np.uint8).data)
 
-    def make(self, rows: int) -> Array:
+    def allocate(self, rows: int) -> Array:
         """A file of so many rows of zeros, mapped to be written to in any order."""
         with open(self.path, "wb") as file:
             file.truncate(rows * self.row_bytes)
@@ -67,17 +67,17 @@ class Spool:
 
     def pieces(self, order: NDArray[np.int64] | None = None) -> Iterator[Array]:
         """All rows a few at a time, in file order or in ``order``."""
-        step = self.step
-        for at in range(0, self.rows, step):
+        step = self.piece_rows
+        for start in range(0, self.rows, step):
             # A map per piece: what it touched does not stay resident.
             rows = self.map()
-            yield np.array(rows[at : at + step]) if order is None else np.take(rows, order[at : at + step], axis=0)
+            yield np.array(rows[start : start + step]) if order is None else np.take(rows, order[start : start + step], axis=0)
 
     @property
-    def step(self) -> int:
+    def piece_rows(self) -> int:
         """Rows of a piece."""
         return max(1, min(PIECE_BYTES, self.piece_bytes) // max(1, self.row_bytes))
 
-    def drop(self) -> None:
+    def remove(self) -> None:
         """Remove the file and its rows."""
         self.path.unlink(missing_ok=True)

@@ -25,21 +25,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.pairs import Pairs, number_type
+from asterism.export.pairs import EdgeListFile, node_number_dtype
 from asterism.export.source import Ids
 from asterism.export.spool import Spool
-from graphkit.jit import inlined, kernel, settled
-from graphkit.rng import below, key_of, word
+from graphkit.jit import inlined, kernel, as_kernel_array
+from graphkit.rng import bounded, key_of, word
 
 METHODS = ("ldg", "fennel")
-STRETCH_ENTRIES = 1 << 24
+BLOCK_ENTRIES = 1 << 24
 """How many ends of edges are in memory at once: stretches of the stream are so long, and at least one node."""
 _PURPOSE = 0x53545245
 """The tag of these random words under a seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Demands:
+class BalanceConstraints:
     """What is to be even over the parts."""
 
     classes: NDArray[np.uint8]
@@ -51,41 +51,41 @@ class Demands:
 
 
 @inlined
-def _best(
+def _best_part(
     neighbors: NDArray[np.int64],
     sizes: NDArray[np.int64],
     capacity: np.int64,
-    even: np.float64,
+    even_size: np.float64,
     load: NDArray[np.int64],
     load_capacity: np.int64,
     even_load: np.float64,
     degree: np.int64,
     penalty: np.float64,
-    start: np.int64,
+    first_part: np.int64,
 ) -> np.int64:
-    """The place to put a node into: ``penalty`` is Fennel's, or negative for LDG; ``start`` says who wins among equals."""
-    places = neighbors.shape[0]
+    """The place to put a node into: ``penalty`` is Fennel's, or negative for LDG; ``first_part`` says who wins among equals."""
+    part_count = neighbors.shape[0]
     best, best_score, best_size, best_fits = np.int64(-1), 0.0, np.int64(0), False
-    for i in range(places):
-        at = start + i
-        if at >= places:
-            at -= places
-        if sizes[at] >= capacity:
+    for i in range(part_count):
+        part = first_part + i
+        if part >= part_count:
+            part -= part_count
+        if sizes[part] >= capacity:
             continue
-        fits = load[at] + degree <= load_capacity
+        fits = load[part] + degree <= load_capacity
         if penalty < 0:
-            score = neighbors[at] * (1.0 - sizes[at] / capacity)
+            score = neighbors[part] * (1.0 - sizes[part] / capacity)
             if load_capacity < 0x7FFFFFFFFFFFFFFF:
-                score *= max(0.0, 1.0 - load[at] / load_capacity)
+                score *= max(0.0, 1.0 - load[part] / load_capacity)
         else:
-            score = neighbors[at] - penalty * np.sqrt(sizes[at] / even)
+            score = neighbors[part] - penalty * np.sqrt(sizes[part] / even_size)
             if load_capacity < 0x7FFFFFFFFFFFFFFF:
-                score -= penalty * np.sqrt(load[at] / even_load)
+                score -= penalty * np.sqrt(load[part] / even_load)
         if not fits:
-            score = -np.float64(load[at])  # none that fits: the one with the least, whatever its neighbors
-        better = score > best_score or (score == best_score and sizes[at] < best_size)
-        if best < 0 or (fits and not best_fits) or (fits == best_fits and better):
-            best, best_score, best_size, best_fits = np.int64(at), score, sizes[at], fits
+            score = -np.float64(load[part])  # none that fits: the one with the least, whatever its neighbors
+        is_better = score > best_score or (score == best_score and sizes[part] < best_size)
+        if best < 0 or (fits and not best_fits) or (fits == best_fits and is_better):
+            best, best_score, best_size, best_fits = np.int64(part), score, sizes[part], fits
     return best
 
 
@@ -98,7 +98,7 @@ def _place(
     in_degrees: NDArray[np.int64],
     classes: NDArray[np.uint8],
     capacities: NDArray[np.int64],
-    even: NDArray[np.float64],
+    even_sizes: NDArray[np.float64],
     load_capacity: np.int64,
     even_load: np.float64,
     penalty: np.float64,
@@ -110,52 +110,52 @@ def _place(
 ) -> None:
     """Place the nodes ``order[first:]`` whose neighbors are given; ``sizes`` [classes, parts] and ``load`` [parts] count up."""
     parts = load.shape[0]
-    each = parts // groups  # parts of a group
-    near, group_near = np.zeros(parts, np.int64), np.zeros(groups, np.int64)
+    parts_per_group = parts // groups  # parts of a group
+    neighbor_counts, group_neighbor_counts = np.zeros(parts, np.int64), np.zeros(groups, np.int64)
     group_sizes, group_load = np.zeros((sizes.shape[0], groups), np.int64), np.zeros(groups, np.int64)
     for c in range(sizes.shape[0]):
         for p in range(parts):
-            group_sizes[c, p // each] += sizes[c, p]
+            group_sizes[c, p // parts_per_group] += sizes[c, p]
     for p in range(parts):
-        group_load[p // each] += load[p]
+        group_load[p // parts_per_group] += load[p]
     unbounded = load_capacity == 0x7FFFFFFFFFFFFFFF
     for i in range(indptr.shape[0] - 1):
         v = order[first + i]
         c, degree = classes[v], in_degrees[v]
-        near[:] = 0
-        group_near[:] = 0
+        neighbor_counts[:] = 0
+        group_neighbor_counts[:] = 0
         for j in range(indptr[i], indptr[i + 1]):
             p = owners[neighbors[j]]
             if p >= 0:
-                near[p] += 1
-                group_near[p // each] += 1
+                neighbor_counts[p] += 1
+                group_neighbor_counts[p // parts_per_group] += 1
         w = word(key, np.uint64(v))
-        g = _best(
-            group_near,
+        g = _best_part(
+            group_neighbor_counts,
             group_sizes[c],
-            capacities[c] * each,
-            even[c] * each,
+            capacities[c] * parts_per_group,
+            even_sizes[c] * parts_per_group,
             group_load,
-            load_capacity if unbounded else load_capacity * each,
-            even_load * each,
+            load_capacity if unbounded else load_capacity * parts_per_group,
+            even_load * parts_per_group,
             degree,
             penalty,
-            np.int64(below(w, np.uint64(groups))),
+            np.int64(bounded(w, np.uint64(groups))),
         )
-        low, high = g * each, (g + 1) * each
+        low, high = g * parts_per_group, (g + 1) * parts_per_group
         best = low
-        if each > 1:
-            best += _best(
-                near[low:high],
+        if parts_per_group > 1:
+            best += _best_part(
+                neighbor_counts[low:high],
                 sizes[c, low:high],
                 capacities[c],
-                even[c],
+                even_sizes[c],
                 load[low:high],
                 load_capacity,
                 even_load,
                 degree,
                 penalty,
-                np.int64(below(word(key, ~np.uint64(v)), np.uint64(each))),
+                np.int64(bounded(word(key, ~np.uint64(v)), np.uint64(parts_per_group))),
             )
         owners[v] = best
         sizes[c, best] += 1
@@ -168,55 +168,55 @@ def _place(
 def _interleave(sizes: NDArray[np.int64], order: NDArray[Any]) -> None:
     """Nodes of all types in the order of their ids' ranks, as a share of their type."""
     types = sizes.shape[0]
-    done, firsts = np.zeros(types, np.int64), np.zeros(types, np.int64)
+    placed, firsts = np.zeros(types, np.int64), np.zeros(types, np.int64)
     for t in range(1, types):
         firsts[t] = firsts[t - 1] + sizes[t - 1]
     for i in range(order.shape[0]):
-        least, best = 2.0, 0
+        smallest_share, best = 2.0, 0
         for t in range(types):
-            if done[t] < sizes[t]:
-                share = (done[t] + 0.5) / sizes[t]
-                if share < least:
-                    least, best = share, t
-        order[i] = firsts[best] + done[best]
-        done[best] += 1
+            if placed[t] < sizes[t]:
+                share = (placed[t] + 0.5) / sizes[t]
+                if share < smallest_share:
+                    smallest_share, best = share, t
+        order[i] = firsts[best] + placed[best]
+        placed[best] += 1
 
 
 @kernel
-def _deal(
-    pairs: NDArray[Any], position: NDArray[Any], ends: NDArray[np.int64], counts: NDArray[np.int64], at: NDArray[np.int64], out: NDArray[Any]
+def _distribute(
+    pairs: NDArray[Any], position: NDArray[Any], block_ends: NDArray[np.int64], counts: NDArray[np.int64], next_row: NDArray[np.int64], rows: NDArray[Any]
 ) -> None:
     """Rows (position, neighbor) of both ends of each edge, by the stretch of the position."""
-    stretches = ends.shape[0]
+    block_count = block_ends.shape[0]
     for write in range(2):
         if write:
             before = 0
-            for s in range(stretches):
-                at[s] = before
+            for s in range(block_count):
+                next_row[s] = before
                 before += counts[s]
         for i in range(pairs.shape[0]):
             for side in range(2):
-                where = position[pairs[i, side]]
-                low, high = 0, stretches - 1
+                node_position = position[pairs[i, side]]
+                low, high = 0, block_count - 1
                 while low < high:
                     middle = (low + high) // 2
-                    if where < ends[middle]:
+                    if node_position < block_ends[middle]:
                         high = middle
                     else:
                         low = middle + 1
                 if write:
-                    out[at[low], 0], out[at[low], 1] = where, pairs[i, 1 - side]
-                    at[low] += 1
+                    rows[next_row[low], 0], rows[next_row[low], 1] = node_position, pairs[i, 1 - side]
+                    next_row[low] += 1
                 else:
                     counts[low] += 1
 
 
 @kernel
-def _fill(rows: NDArray[Any], first: np.int64, at: NDArray[np.int64], neighbors: NDArray[Any]) -> None:
+def _fill(rows: NDArray[Any], first: np.int64, next_slot: NDArray[np.int64], neighbors: NDArray[Any]) -> None:
     for i in range(rows.shape[0]):
-        place = rows[i, 0] - first
-        neighbors[at[place]] = rows[i, 1]
-        at[place] += 1
+        local_row = rows[i, 0] - first
+        neighbors[next_slot[local_row]] = rows[i, 1]
+        next_slot[local_row] += 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -230,54 +230,54 @@ class _Stream:
     degrees: Ids
     """int64 [n], by position."""
 
-    def stretch(self, number: int) -> tuple[int, Ids, NDArray[Any]]:
+    def block(self, block: int) -> tuple[int, Ids, NDArray[Any]]:
         """The first position of a stretch, and the neighbors of each of its nodes, as (indptr, neighbors)."""
-        first = int(self.ends[number - 1]) if number else 0
-        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.degrees[first : int(self.ends[number])])])
-        neighbors, at = np.empty(int(indptr[-1]), self.order.dtype), indptr[:-1].copy()
-        for piece in self.spools[number].pieces():
-            _fill(settled(piece), np.int64(first), at, neighbors)
+        first = int(self.ends[block - 1]) if block else 0
+        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.degrees[first : int(self.ends[block])])])
+        neighbors, next_slot = np.empty(int(indptr[-1]), self.order.dtype), indptr[:-1].copy()
+        for piece in self.spools[block].pieces():
+            _fill(as_kernel_array(piece), np.int64(first), next_slot, neighbors)
         return first, indptr, neighbors
 
 
-def _laid_out(pairs: Pairs, sizes: Ids, scratch: Path, stretch_entries: int) -> _Stream:
-    order = np.empty(pairs.nodes, number_type(pairs.nodes))
-    _interleave(settled(sizes), order)
+def _write_stream(pairs: EdgeListFile, sizes: Ids, scratch: Path, block_entries: int) -> _Stream:
+    order = np.empty(pairs.nodes, node_number_dtype(pairs.nodes))
+    _interleave(as_kernel_array(sizes), order)
     position = np.empty_like(order)
     position[order] = np.arange(len(order), dtype=order.dtype)
     degrees = pairs.degrees[order]
-    until = np.cumsum(degrees)
+    entry_ends = np.cumsum(degrees)
     # A stretch ends before the node that would make it too long, and holds one in any case.
     ends: list[int] = []
     while not ends or ends[-1] < len(order):
-        begun = int(until[ends[-1] - 1]) if ends else 0
-        ends.append(max((ends[-1] if ends else 0) + 1, int(np.searchsorted(until, begun + stretch_entries, side="right"))))
-    del until
-    stops = np.array(ends, np.int64)
+        first_entry = int(entry_ends[ends[-1] - 1]) if ends else 0
+        ends.append(max((ends[-1] if ends else 0) + 1, int(np.searchsorted(entry_ends, first_entry + block_entries, side="right"))))
+    del entry_ends
+    block_ends = np.array(ends, np.int64)
     spools = [Spool(path=scratch / f"stretch-{i}", dtype=order.dtype, shape=(2,)) for i in range(len(ends))]
     for spool in spools:
-        spool.drop()
+        spool.remove()
     for piece in pairs.pieces():
-        out, counts, at = np.empty((2 * len(piece), 2), order.dtype), np.zeros(len(ends), np.int64), np.zeros(len(ends), np.int64)
-        _deal(piece, settled(position), settled(stops), counts, at, out)
+        rows, counts, next_row = np.empty((2 * len(piece), 2), order.dtype), np.zeros(len(ends), np.int64), np.zeros(len(ends), np.int64)
+        _distribute(piece, as_kernel_array(position), as_kernel_array(block_ends), counts, next_row, rows)
         for i in np.flatnonzero(counts).tolist():
-            spools[i].append(out[at[i] - counts[i] : at[i]])
-    return _Stream(order=order, ends=stops, spools=spools, degrees=degrees)
+            spools[i].append(rows[next_row[i] - counts[i] : next_row[i]])
+    return _Stream(order=order, ends=block_ends, spools=spools, degrees=degrees)
 
 
-def partition(
-    pairs: Pairs,
+def partition_stream(
+    pairs: EdgeListFile,
     sizes: Ids,
     *,
     parts: int,
     groups: int,
     method: str,
-    demands: Demands,
+    constraints: BalanceConstraints,
     seed: int,
     passes: int,
     scratch: Path,
-    tell: Callable[[int], None] = lambda rows: None,
-    stretch_entries: int = STRETCH_ENTRIES,
+    on_progress: Callable[[int], None] = lambda rows: None,
+    block_entries: int = BLOCK_ENTRIES,
 ) -> NDArray[np.int32]:
     """A part for each node; equal for equal input and seed.
 
@@ -290,7 +290,7 @@ def partition(
     parts, groups : int
         How many parts, and how many groups of neighboring parts: the group is chosen first, then the part in it.
     method : {"ldg", "fennel"}
-    demands : Demands
+    constraints : Demands
         What is balanced: a part gets at most ``ceil((1 + imbalance) * n / parts)`` of each class. In-degrees likewise, as
         long as a part with room for the node can take them; then the part with the least takes them.
     seed : int
@@ -299,36 +299,36 @@ def partition(
         How often the stream goes by.
     scratch : Path
         A folder for the neighbors: four (below 2^31 nodes) or eight bytes for each of four numbers an edge.
-    tell : callable
+    on_progress : callable
         Called with the number of nodes that were placed since.
-    stretch_entries : int
+    block_entries : int
         How many neighbors to hold in memory.
 
     Returns
     -------
     int32 [n]
     """
-    stream = _laid_out(pairs, sizes, scratch, stretch_entries)
-    counts = np.bincount(demands.classes, minlength=1)
-    even = counts / parts
-    capacities = np.ceil((1 + demands.imbalance) * even).astype(np.int64)
+    stream = _write_stream(pairs, sizes, scratch, block_entries)
+    counts = np.bincount(constraints.classes, minlength=1)
+    even_sizes = counts / parts
+    capacities = np.ceil((1 + constraints.imbalance) * even_sizes).astype(np.int64)
     total = int(pairs.in_degrees.sum())
-    load_capacity = int(np.ceil((1 + demands.imbalance) * total / parts)) if demands.edges and total else 0x7FFFFFFFFFFFFFFF
+    load_capacity = int(np.ceil((1 + constraints.imbalance) * total / parts)) if constraints.edges and total else 0x7FFFFFFFFFFFFFFF
     owners = np.full(pairs.nodes, -1, np.int32)
     penalty = -1.0 if method == "ldg" else 1.5 * len(pairs) / max(1, pairs.nodes)
     for _ in range(passes):
         loads = np.zeros((len(counts), parts), np.int64), np.zeros(parts, np.int64)
-        for stretch in range(len(stream.ends)):
-            first, indptr, neighbors = stream.stretch(stretch)
+        for block in range(len(stream.ends)):
+            first, indptr, neighbors = stream.block(block)
             _place(
                 np.int64(first),
-                settled(stream.order),
-                settled(indptr),
-                settled(neighbors),
-                settled(pairs.in_degrees),
-                settled(demands.classes),
-                settled(capacities),
-                settled(np.maximum(even, 1e-300)),
+                as_kernel_array(stream.order),
+                as_kernel_array(indptr),
+                as_kernel_array(neighbors),
+                as_kernel_array(pairs.in_degrees),
+                as_kernel_array(constraints.classes),
+                as_kernel_array(capacities),
+                as_kernel_array(np.maximum(even_sizes, 1e-300)),
                 np.int64(load_capacity),
                 np.float64(max(total / parts, 1e-300)),
                 np.float64(penalty),
@@ -337,7 +337,7 @@ def partition(
                 *loads,
                 owners,
             )
-            tell(len(indptr) - 1)
+            on_progress(len(indptr) - 1)
     for spool in stream.spools:
-        spool.drop()
+        spool.remove()
     return owners

@@ -13,36 +13,36 @@ from typing import Any
 
 import numpy as np
 
-from asterism.export.edges import Edges, write_edges
-from asterism.export.layout import Ranges
-from asterism.export.nodes import numbered, write_features
+from asterism.export.edges import PartitionedEdges, write_edges
+from asterism.export.layout import GlobalIdRanges
+from asterism.export.nodes import node_ranges, write_features
 from asterism.export.parts import write_graph
-from asterism.export.run import Run
+from asterism.export.run import ExportRun
 from asterism_proto.errors import NotFound
 
-Facts = dict[str, Any]
+StepFacts = dict[str, Any]
 
 
-def numbering(run: Run) -> tuple[Ranges, Edges]:
+def load_ranges(run: ExportRun) -> tuple[GlobalIdRanges, PartitionedEdges]:
     """How nodes and edges are numbered, as earlier steps found."""
-    edges = np.array([run.found(f"edges-{kind.type_id}")["edges"] for kind in run.plan.edges], np.int64).T
-    return numbered(run), Edges(run=run, ranges=Ranges.of(edges))
+    edges = np.array([run.step_result(f"edges-{kind.type_id}")["edges"] for kind in run.plan.edges], np.int64).T
+    return node_ranges(run), PartitionedEdges(run=run, ranges=GlobalIdRanges.from_counts(edges))
 
 
-def _part(run: Run, nodes: Ranges, edges: Edges, part: int) -> Facts:
+def _write_part(run: ExportRun, nodes: GlobalIdRanges, edges: PartitionedEdges, part: int) -> StepFacts:
     """Features, and the edges sorted: needs what was dealt to the part."""
     write_features(run, nodes, part)
     return write_edges(run, edges, nodes, part)
 
 
-_WORK: Mapping[str, Callable[[Run, Ranges, Edges, int], Facts]] = {
-    "part": _part,
+_TASKS: Mapping[str, Callable[[ExportRun, GlobalIdRanges, PartitionedEdges, int], StepFacts]] = {
+    "part": _write_part,
     "graph": write_graph,
 }
 """`graph` needs `part` of all parts: an edge between two is held by both."""
 
 
-def perform(scratch: str, step: str, part: int) -> Facts:
+def run_task(scratch: str, step: str, part: int) -> StepFacts:
     """Do one step of one part, unless it was done before; give what it found out.
 
     Raises
@@ -53,6 +53,6 @@ def perform(scratch: str, step: str, part: int) -> Facts:
     folder = Path(scratch)
     if not (folder / "run.json").is_file():
         raise NotFound(f"{folder}: this worker does not see the scratch folder; give one with scratch= that all workers see under the same name")
-    run = Run.load(folder)
-    nodes, edges = numbering(run)
-    return run.step(f"{step}-{part}", partial(_WORK[step], run, nodes, edges, part))
+    run = ExportRun.load(folder)
+    nodes, edges = load_ranges(run)
+    return run.run_step(f"{step}-{part}", partial(_TASKS[step], run, nodes, edges, part))

@@ -13,10 +13,10 @@ from typing import BinaryIO, TypeAlias
 
 import numpy as np
 
-from asterism.export.dgl_files import Column
+from asterism.export.dgl_files import ArrayStream
 from asterism_proto.errors import InvalidRequest
 
-Content: TypeAlias = "Mapping[Content, Content] | tuple[Content, ...] | Column | str | int | None"
+Content: TypeAlias = "Mapping[Content, Content] | tuple[Content, ...] | ArrayStream | str | int | None"
 
 _STORAGES = {
     "float16": "Half",
@@ -41,7 +41,7 @@ def write_torch(file: BinaryIO, content: Content) -> None:
     InvalidRequest
         For a dtype that torch has no tensors of.
     """
-    columns: list[Column] = []
+    columns: list[ArrayStream] = []
     program = b"\x80\x02" + _program(content, columns) + b"."
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo("archive/data.pkl", _EPOCH), program)
@@ -55,7 +55,7 @@ def write_torch(file: BinaryIO, content: Content) -> None:
         archive.writestr(zipfile.ZipInfo("archive/version", _EPOCH), b"3\n")
 
 
-def _program(content: Content, columns: list[Column]) -> bytes:
+def _program(content: Content, columns: list[ArrayStream]) -> bytes:
     """The opcodes that put ``content`` on the stack; its columns are numbered in their order."""
     if content is None:
         return b"N"
@@ -72,15 +72,15 @@ def _program(content: Content, columns: list[Column]) -> bytes:
     return _tensor(content, columns)
 
 
-def _tensor(column: Column, columns: list[Column]) -> bytes:
+def _tensor(column: ArrayStream, columns: list[ArrayStream]) -> bytes:
     name = column.dtype.name
     if name not in _STORAGES:
         raise InvalidRequest(f"torch has no tensors of {name}; convert it to a signed integer or a float first")
     strides: list[int] = []
     size = 1
-    for extent in reversed(column.shape):
+    for dimension in reversed(column.shape):
         strides.insert(0, size)
-        size *= max(1, extent)
+        size *= max(1, dimension)
     count = column.nbytes // column.dtype.itemsize
     storage = b"(" + _program("storage", []) + b"ctorch\n" + f"{_STORAGES[name]}Storage\n".encode()
     storage += _program(str(len(columns)), []) + _program("cpu", []) + _program(count, []) + b"tQ"

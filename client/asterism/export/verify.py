@@ -15,20 +15,20 @@ from typing import Any
 import numpy as np
 
 from asterism.export.dgl_files import read_tensors
-from asterism.export.gathered import Gathered, gathered, list_again
-from asterism.export.held import Held, HeldPart
-from asterism.export.names import wrong_names
+from asterism.export.gathered import CollectedExport, collect_export, rebuild_id_lists
+from asterism.export.held import ExportedGraph, ExportedPart
+from asterism.export.names import name_problems
 from asterism.export.seal import MANIFEST
-from asterism.export.source import Array, Ids, Progress
-from asterism.export.sums import Sums, ids_sum, rows_sum
+from asterism.export.source import Array, Ids, ProgressCallback
+from asterism.export.sums import Checksums, ids_sum, rows_sum
 from asterism_proto.errors import AsterismError
 
 _STEP = 1 << 18
-_MOST_PROBLEMS = 100
+_MAX_PROBLEMS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
+class VerifyReport:
     """What was found in an export."""
 
     out: str
@@ -51,7 +51,7 @@ class Verified:
         return not self.problems
 
 
-def verify(out: str | Path, *, ip_config: str | Path | None = None, progress: Progress | None = None) -> Verified:
+def verify(out: str | Path, *, ip_config: str | Path | None = None, progress: ProgressCallback | None = None) -> VerifyReport:
     """Read an export for DGL again and prove that it is whole.
 
     Every file has the size and sha256 of the manifest, and there is no other one. Each node and edge is owned once, by the part that
@@ -77,68 +77,68 @@ def verify(out: str | Path, *, ip_config: str | Path | None = None, progress: Pr
     InvalidRequest, NotFound
         An address does not fit; there is no export, at one of them: no ``manifest.json``.
     """
-    with gathered(out, ip_config) as there:
-        check = _Check(there, progress)
-        check.everything()
-    manifest = there.manifest
-    return Verified(
-        out=there.shown,
+    with collect_export(out, ip_config) as collected_export:
+        check = _Verification(collected_export, progress)
+        check.run()
+    manifest = collected_export.manifest
+    return VerifyReport(
+        out=collected_export.display_name,
         version=manifest["version"],
         parts=manifest["parts"],
-        verified=there.parts,
+        verified=collected_export.parts,
         nodes=sum(map(sum, manifest["nodes"].values())),
         edges=sum(map(sum, manifest["edges"].values())),
         files=len(manifest["files"]),
-        bytes=sum(told["bytes"] for told in manifest["files"].values()),
-        problems=tuple(check.problems[:_MOST_PROBLEMS]),
+        bytes=sum(file_record["bytes"] for file_record in manifest["files"].values()),
+        problems=tuple(check.problems[:_MAX_PROBLEMS]),
     )
 
 
-class _Check:
+class _Verification:
     """One verification under way."""
 
-    def __init__(self, there: Gathered, progress: Progress | None) -> None:
-        self.folder, self.manifest = there.folder, there.manifest
-        self.problems = list(there.damaged)
-        self._there = there
+    def __init__(self, collected_export: CollectedExport, progress: ProgressCallback | None) -> None:
+        self.folder, self.manifest = collected_export.folder, collected_export.manifest
+        self.problems = list(collected_export.damaged_files)
+        self._collected = collected_export
         self._progress = progress
-        self._sums = {label: Sums() for label in there.manifest["sums"]}
+        self._sums = {label: Checksums() for label in collected_export.manifest["sums"]}
 
-    def everything(self) -> None:
+    def run(self) -> None:
         """All that there is to check."""
         self._files()
-        held = self._try("the configuration", lambda: Held.of(self.folder, self.manifest, lists=self._there.lists))
-        if held is None:
+        export = self._record_failure("the configuration", lambda: ExportedGraph.open(self.folder, self.manifest, lists=self._collected.lists_folder))
+        if export is None:
             return
-        self.problems += held.problems
-        if self._there.whole and self._there.lists != self.folder:
-            self._try("the original ids", lambda: list_again(held))
-        for done, part in enumerate(self._there.parts, 1):
-            self._try(f"part {part}", lambda part=part: self._part(held, held.part(part)))
-            self._tell("parts", done, len(self._there.parts))
-        if self._there.whole:
-            self._halos(held)
+        self.problems += export.problems
+        if self._collected.is_complete and self._collected.lists_folder != self.folder:
+            self._record_failure("the original ids", lambda: rebuild_id_lists(export))
+        for done, part in enumerate(self._collected.parts, 1):
+            self._record_failure(f"part {part}", lambda part=part: self._part(export, export.part(part)))
+            self._report_progress("parts", done, len(self._collected.parts))
+        if self._collected.is_complete:
+            self._halos(export)
             self._totals()
 
-    def _tell(self, phase: str, done: int, total: int) -> None:
+    def _report_progress(self, phase: str, done: int, total: int) -> None:
         if self._progress is not None:
             self._progress(phase, done, total)
 
-    def _try(self, where: str, look: Any) -> Any:
+    def _record_failure(self, description: str, function: Any) -> Any:
         try:
-            return look()
+            return function()
         except (AsterismError, OSError, KeyError, ValueError, IndexError, TypeError) as error:
             text = error.message if isinstance(error, AsterismError) else f"{type(error).__name__}: {error}"
-            self.problems.append(f"{where} can not be read: {text}")
+            self.problems.append(f"{description} can not be read: {text}")
             return None
 
     def _files(self) -> None:
         files: Mapping[str, Any] = self.manifest["files"]
-        there = {str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file()} - {MANIFEST}
-        self.problems += [f"{path}: missing" for path in sorted(set(files) - there)]
-        self.problems += [f"{path}: not a file of this export" for path in sorted(there - set(files))]
-        done, total = 0, sum(told["bytes"] for told in files.values())
-        for path in sorted(set(files) & there):
+        present = {str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file()} - {MANIFEST}
+        self.problems += [f"{path}: missing" for path in sorted(set(files) - present)]
+        self.problems += [f"{path}: not a file of this export" for path in sorted(present - set(files))]
+        done, total = 0, sum(file_record["bytes"] for file_record in files.values())
+        for path in sorted(set(files) & present):
             with open(self.folder / path, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             size = (self.folder / path).stat().st_size
@@ -147,61 +147,61 @@ class _Check:
                     f"{path}: {size} bytes of sha256 {digest[:12]}..; {files[path]['bytes']} of {files[path]['sha256'][:12]}.. were written"
                 )
             done += size
-            self._tell("bytes", done, total)
+            self._report_progress("bytes", done, total)
 
     # -- one part -------------------------------------------------------------------------------------------------
 
-    def _part(self, held: Held, part: HeldPart) -> None:
+    def _part(self, export: ExportedGraph, part: ExportedPart) -> None:
         self.problems += part.problems()
-        where = f"part{part.number}"
-        nids, eids = (read_tensors(self.folder / where / f"orig_{letter}ids.dgl") for letter in "ne")
-        for original, ranges, labels, listed in ((nids, held.nodes, held.ntypes, held.node_ids), (eids, held.edges, held.etypes, held.edge_ids)):
-            counts, before = ranges.counts[part.number], ranges.counts[: part.number].sum(axis=0)
-            for place, label in enumerate(labels):
+        part_folder = f"part{part.number}"
+        nids, eids = (read_tensors(self.folder / part_folder / f"orig_{letter}ids.dgl") for letter in "ne")
+        for original, ranges, labels, stored_ids in ((nids, export.nodes, export.ntypes, export.node_ids), (eids, export.edges, export.etypes, export.edge_ids)):
+            counts, first_ids = ranges.counts[part.number], ranges.counts[: part.number].sum(axis=0)
+            for type_index, label in enumerate(labels):
                 ids = original[label]
-                if ids.shape != (counts[place],):
-                    self.problems.append(f"{where}: {len(ids)} original ids of {label}, of which the part owns {counts[place]}")
-                elif self._there.whole and not np.array_equal(ids, listed(label)[before[place] : before[place] + len(ids)]):
-                    self.problems.append(f"{where}: the original ids of {label} are not those of the list of all parts")
+                if ids.shape != (counts[type_index],):
+                    self.problems.append(f"{part_folder}: {len(ids)} original ids of {label}, of which the part owns {counts[type_index]}")
+                elif self._collected.is_complete and not np.array_equal(ids, stored_ids(label)[first_ids[type_index] : first_ids[type_index] + len(ids)]):
+                    self.problems.append(f"{part_folder}: the original ids of {label} are not those of the list of all parts")
         if "names" in self.manifest:
-            self.problems += wrong_names(self.folder / where, nids, self.manifest["names"]["salt"])
-        for label in held.ntypes:
+            self.problems += name_problems(self.folder / part_folder, nids, self.manifest["names"]["salt"])
+        for label in export.ntypes:
             self._add(label, "", nids[label])
-        self._features(f"{where}/node_feat.dgl", nids, held.ntypes)
-        self._features(f"{where}/edge_feat.dgl", eids, held.etypes)
-        for place, label in enumerate(held.etypes):
-            self._ends(held, part, place, label, eids[label])
+        self._features(f"{part_folder}/node_feat.dgl", nids, export.ntypes)
+        self._features(f"{part_folder}/edge_feat.dgl", eids, export.etypes)
+        for type_index, label in enumerate(export.etypes):
+            self._ends(export, part, type_index, label, eids[label])
 
-    def _ends(self, held: Held, part: HeldPart, place: int, label: str, eids: Ids) -> None:
+    def _ends(self, export: ExportedGraph, part: ExportedPart, type_index: int, label: str, eids: Ids) -> None:
         """What each owned edge of a type joins, by stored ids."""
-        for at, src, dst in part.owned(place):
-            ends = []
-            for what, gids, ntype in (("source", src, held.src_of(label)), ("destination", dst, held.dst_of(label))):
-                wrong = np.flatnonzero(held.nodes.types(gids) != ntype)
-                if wrong.size:
-                    edge = f"edge {eids[at + wrong[0]]} of {label}"
-                    self.problems.append(f"part{part.number}: the {what} of {edge} is no node of type {held.ntypes[ntype]}")
+        for offset, src, dst in part.owned_edges(type_index):
+            end_ids = []
+            for end_name, gids, ntype in (("source", src, export.src_type_of(label)), ("destination", dst, export.dst_type_of(label))):
+                mismatched = np.flatnonzero(export.nodes.types(gids) != ntype)
+                if mismatched.size:
+                    edge = f"edge {eids[offset + mismatched[0]]} of {label}"
+                    self.problems.append(f"part{part.number}: the {end_name} of {edge} is no node of type {export.ntypes[ntype]}")
                     return
-                if self._there.whole:
-                    ends.append(held.stored(ntype, gids))
-            if self._there.whole:
-                self._sums[label].add("", ids_sum(np.asarray(eids[at : at + len(src)]), *ends))
+                if self._collected.is_complete:
+                    end_ids.append(export.stored_ids(ntype, gids))
+            if self._collected.is_complete:
+                self._sums[label].add("", ids_sum(np.asarray(eids[offset : offset + len(src)]), *end_ids))
 
     def _add(self, label: str, name: str, ids: Ids, values: Array | None = None) -> None:
-        for at in range(0, len(ids), _STEP):
-            some = np.asarray(ids[at : at + _STEP])
-            self._sums[label].add(name, ids_sum(some) if values is None else rows_sum(some, values[at : at + _STEP]))
+        for start in range(0, len(ids), _STEP):
+            batch = np.asarray(ids[start : start + _STEP])
+            self._sums[label].add(name, ids_sum(batch) if values is None else rows_sum(batch, values[start : start + _STEP]))
 
     def _features(self, path: str, original: Mapping[str, Ids], labels: tuple[str, ...]) -> None:
-        found = read_tensors(self.folder / path)
+        tensors = read_tensors(self.folder / path)
         columns: Mapping[str, Mapping[str, Any]] = self.manifest["columns"]
-        wanted = {f"{label}/{name}": (label, name, told) for label in labels for name, told in columns[label].items()}
+        expected_columns = {f"{label}/{name}": (label, name, column_type) for label in labels for name, column_type in columns[label].items()}
         trainers = {f"{label}/trainer_id" for label in labels if self.manifest.get("num_trainers_per_machine", 1) > 1}
-        if set(found) != set(wanted) | trainers:
-            self.problems.append(f"{path}: features {sorted(found)}; expected {sorted(set(wanted) | trainers)}")
-        for key in set(found) & set(wanted):
-            label, name, (dtype, *shape) = wanted[key]
-            values, ids = found[key], original[label]
+        if set(tensors) != set(expected_columns) | trainers:
+            self.problems.append(f"{path}: features {sorted(tensors)}; expected {sorted(set(expected_columns) | trainers)}")
+        for key in set(tensors) & set(expected_columns):
+            label, name, (dtype, *shape) = expected_columns[key]
+            values, ids = tensors[key], original[label]
             if values.dtype.name != dtype or list(values.shape) != [len(ids), *shape]:
                 self.problems.append(f"{path}: {key} is {values.dtype}{list(values.shape)}; expected {dtype}{[len(ids), *shape]}")
             else:
@@ -209,23 +209,23 @@ class _Check:
 
     # -- all parts together ---------------------------------------------------------------------------------------
 
-    def _halos(self, held: Held) -> None:
+    def _halos(self, export: ExportedGraph) -> None:
         """Whether each part holds what it must of other parts."""
-        needed = self._try("the edges between parts", held.needed)
-        for part in range(held.parts if needed is not None else 0):
-            found = self._try(f"part {part}", lambda part=part: held.part(part).beside())
-            if found is not None and found != needed[part]:
+        required = self._record_failure("the edges between parts", export.required_halo_edges)
+        for part in range(export.parts if required is not None else 0):
+            halo = self._record_failure(f"part {part}", lambda part=part: export.part(part).halo_edges())
+            if halo is not None and halo != required[part]:
                 self.problems.append(
-                    f"part{part}: HALO: it holds {found[0]} edges of other parts, {needed[part][0]} it must; they are not the same ones"
+                    f"part{part}: HALO: it holds {halo[0]} edges of other parts, {required[part][0]} it must; they are not the same ones"
                 )
-            if found is not None and self.manifest["outer_edges"][part] != found[0]:
-                self.problems.append(f"part{part}: it holds {found[0]} edges of other parts, the manifest says {self.manifest['outer_edges'][part]}")
+            if halo is not None and self.manifest["outer_edges"][part] != halo[0]:
+                self.problems.append(f"part{part}: it holds {halo[0]} edges of other parts, the manifest says {self.manifest['outer_edges'][part]}")
 
     def _totals(self) -> None:
         """The sums of all rows against those that were read."""
         for label, sums in self._sums.items():
-            found = sums.told()
-            for name, wanted in self.manifest["sums"][label].items():
-                if found.get(name, "0" * 16) != wanted:
-                    what = f"rows of {name!r}" if name else "ids, each once, and what they join"
-                    self.problems.append(f"{label}: the {what} are not those that were read from the graph")
+            computed = sums.to_dict()
+            for name, expected in self.manifest["sums"][label].items():
+                if computed.get(name, "0" * 16) != expected:
+                    description = f"rows of {name!r}" if name else "ids, each once, and what they join"
+                    self.problems.append(f"{label}: the {description} are not those that were read from the graph")

@@ -13,23 +13,23 @@ import sys
 import threading
 from typing import Any
 
-from asterism.export.executors import answer_of
+from asterism.export.executors import task_reply
 
 
 def main() -> None:
     """Answer until the input ends."""
     tasks: queue.SimpleQueue[tuple[str, str, int]] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(tasks,), daemon=True).start()
+    threading.Thread(target=_read_tasks, args=(tasks,), daemon=True).start()
     # What a library prints must not be taken for an answer.
-    answers = os.fdopen(os.dup(1), "wb")
+    output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while True:
-        told: Any = answer_of(*tasks.get())
-        answers.write(json.dumps(told).encode() + b"\n")
-        answers.flush()
+        reply: Any = task_reply(*tasks.get())
+        output.write(json.dumps(reply).encode() + b"\n")
+        output.flush()
 
 
-def _listen(tasks: queue.SimpleQueue[tuple[str, str, int]]) -> None:
+def _read_tasks(tasks: queue.SimpleQueue[tuple[str, str, int]]) -> None:
     for line in sys.stdin.buffer:
         scratch, step, part = json.loads(line)
         tasks.put((str(scratch), str(step), int(part)))

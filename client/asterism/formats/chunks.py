@@ -20,7 +20,7 @@ Weights = NDArray[np.float32]
 FeatureValue = Array | tuple[Ids, Array]
 """``[n, *shape]`` where dense; ``(indptr int64[n + 1], values)`` where ragged or bytes (uint8)."""
 Features = Mapping[str, FeatureValue]
-Exists = Callable[[str, Ids], Mask]
+ExistsCheck = Callable[[str, Ids], Mask]
 """Which of the ids of a node type are known."""
 
 CHUNK_ROWS = 262_144
@@ -80,7 +80,7 @@ class EdgeChunk:
         return len(self.src)
 
 
-class Source(Protocol):
+class GraphSource(Protocol):
     """A graph in files. Iterating twice gives the same chunks in the same order."""
 
     @property
@@ -106,7 +106,7 @@ class Source(Protocol):
     def node_chunks(self) -> Iterator[NodeChunk]:
         """Every node, type by type, file by file."""
 
-    def edge_chunks(self, exists: Exists | None = None) -> Iterator[EdgeChunk]:
+    def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
         """Every edge, type by type, file by file.
 
         Parameters
@@ -120,21 +120,21 @@ class Source(Protocol):
 Chunk = TypeVar("Chunk", NodeChunk, EdgeChunk)
 
 
-def pick(value: FeatureValue, rows: NDArray[Any]) -> FeatureValue:
+def select_rows(value: FeatureValue, rows: NDArray[Any]) -> FeatureValue:
     """The rows of a feature that a mask or an array of indices names."""
     if not isinstance(value, tuple):
-        taken: Array = value[rows]
-        return taken
+        selected: Array = value[rows]
+        return selected
     indptr, values = value
     rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
     lengths = (indptr[1:] - indptr[:-1])[rows]
-    picked = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(lengths, out=picked[1:])
-    at = np.arange(picked[-1]) + np.repeat(indptr[:-1][rows] - picked[:-1], lengths)
-    return picked, values[at]
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    positions = np.arange(offsets[-1]) + np.repeat(indptr[:-1][rows] - offsets[:-1], lengths)
+    return offsets, values[positions]
 
 
-def cut(value: FeatureValue, start: int, stop: int) -> FeatureValue:
+def slice_rows(value: FeatureValue, start: int, stop: int) -> FeatureValue:
     """Rows ``start`` to ``stop`` of a feature, without a copy of its values."""
     if not isinstance(value, tuple):
         return value[start:stop]
@@ -143,16 +143,16 @@ def cut(value: FeatureValue, start: int, stop: int) -> FeatureValue:
     return window - window[0], values[window[0] : window[-1]]
 
 
-def only(chunk: EdgeChunk, keep: Mask) -> EdgeChunk:
+def filter_chunk(chunk: EdgeChunk, mask: Mask) -> EdgeChunk:
     """The rows of a chunk that a mask keeps."""
-    if keep.all():
+    if mask.all():
         return chunk
     return replace(
         chunk,
-        src=chunk.src[keep],
-        dst=chunk.dst[keep],
-        weights=None if chunk.weights is None else chunk.weights[keep],
-        features={name: pick(value, keep) for name, value in chunk.features.items()},
+        src=chunk.src[mask],
+        dst=chunk.dst[mask],
+        weights=None if chunk.weights is None else chunk.weights[mask],
+        features={name: select_rows(value, mask) for name, value in chunk.features.items()},
     )
 
 
@@ -160,10 +160,10 @@ def _nbytes(value: FeatureValue | None) -> int:
     return sum(part.nbytes for part in value) if isinstance(value, tuple) else 0 if value is None else value.nbytes
 
 
-def _part(chunk: Chunk, start: int, stop: int) -> Chunk:
+def _slice_chunk(chunk: Chunk, start: int, stop: int) -> Chunk:
     shared: dict[str, Any] = {
         "weights": None if chunk.weights is None else chunk.weights[start:stop],
-        "features": {name: cut(value, start, stop) for name, value in chunk.features.items()},
+        "features": {name: slice_rows(value, start, stop) for name, value in chunk.features.items()},
         "first_row": chunk.first_row + start,
         "bad": chunk.bad if start == 0 else (),
         "nbytes": chunk.nbytes * stop // len(chunk) - chunk.nbytes * start // len(chunk),
@@ -173,23 +173,23 @@ def _part(chunk: Chunk, start: int, stop: int) -> Chunk:
     return replace(chunk, src=chunk.src[start:stop], dst=chunk.dst[start:stop], **shared)
 
 
-def bounded(chunk: Chunk, limit: int = CHUNK_BYTES) -> Iterator[Chunk]:
+def split_to_limit(chunk: Chunk, limit: int = CHUNK_BYTES) -> Iterator[Chunk]:
     """The chunk, or several of at most ``limit`` bytes each (a row is never split); bad rows go with the first."""
-    ends = chunk.ids.nbytes if isinstance(chunk, NodeChunk) else 2 * chunk.src.nbytes
-    size = ends + _nbytes(chunk.weights) + sum(map(_nbytes, chunk.features.values()))
+    id_bytes = chunk.ids.nbytes if isinstance(chunk, NodeChunk) else 2 * chunk.src.nbytes
+    size = id_bytes + _nbytes(chunk.weights) + sum(map(_nbytes, chunk.features.values()))
     if size <= limit or len(chunk) <= 1:
         yield chunk
         return
     middle = len(chunk) // 2
-    yield from bounded(_part(chunk, 0, middle), limit)
-    yield from bounded(_part(chunk, middle, len(chunk)), limit)
+    yield from split_to_limit(_slice_chunk(chunk, 0, middle), limit)
+    yield from split_to_limit(_slice_chunk(chunk, middle, len(chunk)), limit)
 
 
-def safe_name(path: Path, root: Path) -> str:
+def display_path(path: Path, root: Path) -> str:
     """A file's name for people: as short as it can be said from the folder of its source."""
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
 
 
-def refuse(file: str, expected: object, found: object, what: str) -> InvalidRequest:
+def mismatch_error(file: str, expected: object, actual: object, description: str) -> InvalidRequest:
     """The error for a file that does not hold what was said of it."""
-    return InvalidRequest(f"{file}: expected {expected} {what}, found {found}; repair the file or what describes it")
+    return InvalidRequest(f"{file}: expected {expected} {description}, found {actual}; repair the file or what describes it")

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from asterism.formats.chunks import Array, Ids, Mask
 from asterism_proto import names as contract
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.names import Names
+from asterism_proto.names import StringColumn
 
 Column: TypeAlias = Any
 """A NumPy array ``[n, ...]`` or a ``pyarrow.Array``."""
@@ -33,18 +33,18 @@ def is_text(column: Column) -> bool:
     )
 
 
-def either(left: Mask | None, right: Mask | None) -> Mask | None:
+def union_masks(left: Mask | None, right: Mask | None) -> Mask | None:
     """Rows that one mask or the other names; None names none."""
     if left is None or right is None:
         return right if left is None else left
     return left | right
 
 
-def _some(mask: Mask) -> Mask | None:
+def _mask_or_none(mask: Mask) -> Mask | None:
     return mask if mask.any() else None
 
 
-def numbers(column: Column, dtype: np.dtype[Any], fill: float | None = None) -> tuple[Array, Mask | None]:
+def parse_numbers(column: Column, dtype: np.dtype[Any], fill: float | None = None) -> tuple[Array, Mask | None]:
     """A column as ``dtype[n]``.
 
     Parameters
@@ -61,85 +61,85 @@ def numbers(column: Column, dtype: np.dtype[Any], fill: float | None = None) -> 
     (dtype[n], bool[n] or None)
         Bad rows are masked and hold 0; None where there are none.
     """
-    bad: Mask | None = None
+    bad_mask: Mask | None = None
     if isinstance(column, pa.Array):
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         nulls = np.asarray(column.is_null()) if column.null_count else None
         if is_text(column):
-            values, bad = _from_text(column, dtype)
+            values, bad_mask = _numbers_from_text(column, dtype)
         else:
             kind = column.type
             if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
                 raise InvalidRequest(f"a column of {kind} can not be read as {dtype}; give numbers or text")
             column = column.cast(pa.float64()) if pa.types.is_null(kind) else column
-            values, bad = _from_array(column.fill_null(False if pa.types.is_boolean(column.type) else 0).to_numpy(zero_copy_only=False), dtype)
+            values, bad_mask = _numbers_from_array(column.fill_null(False if pa.types.is_boolean(column.type) else 0).to_numpy(zero_copy_only=False), dtype)
         if nulls is not None:
             values = values if values.flags.writeable else values.copy()
             values[nulls] = 0 if fill is None else fill
-            bad = _some(bad & ~nulls) if bad is not None else None
-            bad = either(bad, nulls if fill is None else None)
-        return values, bad
-    return _from_array(column, dtype)
+            bad_mask = _mask_or_none(bad_mask & ~nulls) if bad_mask is not None else None
+            bad_mask = union_masks(bad_mask, nulls if fill is None else None)
+        return values, bad_mask
+    return _numbers_from_array(column, dtype)
 
 
-def _from_array(values: Array, dtype: np.dtype[Any]) -> tuple[Array, Mask | None]:
+def _numbers_from_array(values: Array, dtype: np.dtype[Any]) -> tuple[Array, Mask | None]:
     if values.dtype.kind not in "iufb":
         raise InvalidRequest(f"a column of {values.dtype} can not be read as {dtype}; give numbers")
     if values.dtype == dtype:
         return np.ascontiguousarray(values), None
-    bad: Mask | None = None
+    bad_mask: Mask | None = None
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         if values.dtype.kind == "f":
             # 2.0 ** 63 is exact where int64's own maximum is not.
             ok = (values >= float(limits.min)) & (values < float(limits.max) + (1 if limits.bits < 64 else 0)) & (values == np.floor(values))
-            bad = _some(~ok)
+            bad_mask = _mask_or_none(~ok)
         elif not np.can_cast(values.dtype, dtype):
             # Python integers: a bound of one dtype need not fit into the other.
-            least, most = int(values.min(initial=0)), int(values.max(initial=0))
-            if least < limits.min or most > limits.max:
+            minimum, maximum = int(values.min(initial=0)), int(values.max(initial=0))
+            if minimum < limits.min or maximum > limits.max:
                 outside = np.zeros(len(values), np.bool_)
-                if least < limits.min:
+                if minimum < limits.min:
                     outside |= values < limits.min
-                if most > limits.max:
+                if maximum > limits.max:
                     outside |= values > limits.max
-                bad = _some(outside)
+                bad_mask = _mask_or_none(outside)
     elif dtype.kind == "b" and values.dtype.kind != "b":
-        bad = _some((values != 0) & (values != 1))
-    if bad is not None:
-        values = np.where(bad, values.dtype.type(0), values)
+        bad_mask = _mask_or_none((values != 0) & (values != 1))
+    if bad_mask is not None:
+        values = np.where(bad_mask, values.dtype.type(0), values)
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(values.astype(dtype)), bad
+        return np.ascontiguousarray(values.astype(dtype)), bad_mask
 
 
-def _from_text(column: Column, dtype: np.dtype[Any]) -> tuple[Array, Mask | None]:
+def _numbers_from_text(column: Column, dtype: np.dtype[Any]) -> tuple[Array, Mask | None]:
     """Numbers from strings; nulls come back as 0 and masked as bad (the caller knows them)."""
-    text = pc.utf8_trim_whitespace(utf8(column))
+    text = pc.utf8_trim_whitespace(to_utf8(column))
     if dtype.kind == "b":
-        true = pc.is_in(text, value_set=_TRUE)
-        ok = pc.or_(true, pc.is_in(text, value_set=_FALSE))
-        return np.asarray(true), _some(~np.asarray(ok))
+        is_true = pc.is_in(text, value_set=_TRUE)
+        ok = pc.or_(is_true, pc.is_in(text, value_set=_FALSE))
+        return np.asarray(is_true), _mask_or_none(~np.asarray(ok))
     ok = pc.fill_null(pc.match_substring_regex(text, _FLOAT if dtype.kind == "f" else _INTEGER), False)
     if dtype.kind == "f":
         parsed = pc.if_else(ok, text, pa.scalar("0", text.type)).cast(pa.float32() if dtype.itemsize < 8 else pa.float64())
-        values, _ = _from_array(parsed.to_numpy(zero_copy_only=False), dtype)
-        return values, _some(~np.asarray(ok))
+        values, _ = _numbers_from_array(parsed.to_numpy(zero_copy_only=False), dtype)
+        return values, _mask_or_none(~np.asarray(ok))
     digits = pc.replace_substring_regex(text, r"^\+", "")
     digits = pc.replace_substring_regex(digits, r"^(-?)0+([0-9])", r"\1\2")
-    wide, most = (pa.uint64(), "18446744073709551615") if dtype == np.uint64 else (pa.int64(), "9223372036854775807")
+    wide_type, max_text = (pa.uint64(), "18446744073709551615") if dtype == np.uint64 else (pa.int64(), "9223372036854775807")
     magnitude = pc.replace_substring_regex(digits, "^-", "")
     length = pc.utf8_length(magnitude)
-    fits = pc.or_(pc.less(length, len(most)), pc.and_(pc.equal(length, len(most)), pc.less_equal(magnitude, most)))
+    fits = pc.or_(pc.less(length, len(max_text)), pc.and_(pc.equal(length, len(max_text)), pc.less_equal(magnitude, max_text)))
     ok = pc.and_(ok, pc.fill_null(fits, False))
-    if wide == pa.uint64():
+    if wide_type == pa.uint64():
         ok = pc.and_(ok, pc.fill_null(pc.invert(pc.starts_with(digits, "-")), False))
-    parsed = pc.if_else(ok, digits, pa.scalar("0", digits.type)).cast(wide)
-    values, outside = _from_array(parsed.to_numpy(zero_copy_only=False), dtype)
-    return values, either(_some(~np.asarray(ok)), outside)
+    parsed = pc.if_else(ok, digits, pa.scalar("0", digits.type)).cast(wide_type)
+    values, outside = _numbers_from_array(parsed.to_numpy(zero_copy_only=False), dtype)
+    return values, union_masks(_mask_or_none(~np.asarray(ok)), outside)
 
 
-def utf8(column: Column) -> Column:
+def to_utf8(column: Column) -> Column:
     """Text as Arrow strings: bytes that are no UTF-8 become the replacement mark, which no number matches."""
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return column
@@ -149,34 +149,34 @@ def utf8(column: Column) -> Column:
         return pa.array([None if value is None else value.decode(errors="replace") for value in column.to_pylist()], pa.string())
 
 
-def ids(column: Column) -> tuple[Ids, Mask | None]:
+def parse_ids(column: Column) -> tuple[Ids, Mask | None]:
     """A column as ids: int64[n], whole, at least 0."""
-    values, bad = numbers(column, np.dtype(np.int64))
+    values, bad = parse_numbers(column, np.dtype(np.int64))
     if len(values) and values.min() < 0:
-        bad = either(bad, values < 0)
+        bad = union_masks(bad, values < 0)
     return values, bad
 
 
-def names(column: Column) -> tuple[Names, Mask | None]:
+def parse_names(column: Column) -> tuple[StringColumn, Mask | None]:
     """A column as names of nodes, and a mask of the rows that have none or no good one. Whole numbers are their text."""
     if not isinstance(column, pa.Array):
         column = pa.array(column)
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_nested(kind):
         raise InvalidRequest(f"a column of {kind} can not be read as names; give text or whole numbers")
-    held = strings(column, len(column))
-    return held, _some(contract.bad(held))
+    texts = parse_strings(column, len(column))
+    return texts, _mask_or_none(contract.invalid_mask(texts))
 
 
-def weights(column: Column) -> tuple[Array, Mask | None]:
+def parse_weights(column: Column) -> tuple[Array, Mask | None]:
     """A column as weights: float32[n], finite, at least 0."""
-    values, bad = numbers(column, np.dtype(np.float32))
+    values, bad = parse_numbers(column, np.dtype(np.float32))
     # One comparison finds NaN too: it is not within any bounds. -0.0 is 0.
     ok = (values >= 0) & (values <= np.finfo(np.float32).max)
-    return values, bad if ok.all() else either(bad, ~ok)
+    return values, bad if ok.all() else union_masks(bad, ~ok)
 
 
-def strings(column: Column, rows: int) -> tuple[Ids, Array]:
+def parse_strings(column: Column, rows: int) -> tuple[Ids, Array]:
     """A column as bytes: ``(indptr int64[n + 1], uint8 values)``. Nulls are empty; numbers are their text."""
     if not isinstance(column, pa.Array):
         column = pa.array(column)
@@ -186,10 +186,10 @@ def strings(column: Column, rows: int) -> tuple[Ids, Array]:
         column = column.cast(pa.large_string())
     if column.null_count:
         column = column.fill_null(b"" if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type) else "")
-    wide = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
+    is_large = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
     _, offsets, data = column.buffers()
     indptr = (
-        np.frombuffer(offsets, np.int64 if wide else np.int32, rows + 1, column.offset * (8 if wide else 4)).astype(np.int64)
+        np.frombuffer(offsets, np.int64 if is_large else np.int32, rows + 1, column.offset * (8 if is_large else 4)).astype(np.int64)
         if rows
         else np.zeros(1, np.int64)
     )
@@ -197,7 +197,7 @@ def strings(column: Column, rows: int) -> tuple[Ids, Array]:
     return indptr - indptr[0], values
 
 
-def lists(column: Column, dtype: np.dtype[Any], separator: str | None = None) -> tuple[Ids, Array, Mask | None]:
+def parse_lists(column: Column, dtype: np.dtype[Any], separator: str | None = None) -> tuple[Ids, Array, Mask | None]:
     """A column of lists, or of text to be split, as ``(indptr int64[n + 1], dtype values, bad rows)``.
 
     Parameters
@@ -210,29 +210,29 @@ def lists(column: Column, dtype: np.dtype[Any], separator: str | None = None) ->
         What stands between the values in text. Runs of it count once.
     """
     if not isinstance(column, pa.Array):
-        values, bad = numbers(np.ascontiguousarray(column).reshape(-1), dtype)
+        values, bad = parse_numbers(np.ascontiguousarray(column).reshape(-1), dtype)
         width = column.shape[1] if column.ndim == 2 else 1
-        return np.arange(len(column) + 1) * width, values, None if bad is None else _some(np.asarray(bad.reshape(len(column), width).any(axis=1)))
+        return np.arange(len(column) + 1) * width, values, None if bad is None else _mask_or_none(np.asarray(bad.reshape(len(column), width).any(axis=1)))
     if separator is not None:
         if not is_text(column):
             column = column.cast(pa.string())
-        column = pc.split_pattern(utf8(column), pattern=separator)
+        column = pc.split_pattern(to_utf8(column), pattern=separator)
     kind = column.type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
         raise InvalidRequest(f"a column of {kind} can not be read as lists of {dtype}; give lists, or `split` for text")
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     items = column.flatten()
     if separator is not None:
-        full = np.asarray(pc.not_equal(items, ""))
-        if not full.all():
-            ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(full)))
+        non_empty = np.asarray(pc.not_equal(items, ""))
+        if not non_empty.all():
+            item_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(non_empty)))
             starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-            lengths = np.diff(ends[starts])
-            items = items.filter(pa.array(full))
+            lengths = np.diff(item_offsets[starts])
+            items = items.filter(pa.array(non_empty))
     indptr = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=indptr[1:])
-    values, bad_items = numbers(items, dtype)
+    values, bad_items = parse_numbers(items, dtype)
     if bad_items is None:
         return indptr, values, None
     counts = np.concatenate((np.zeros(1, np.int64), np.cumsum(bad_items)))
-    return indptr, values, _some(np.diff(counts[indptr]) > 0)
+    return indptr, values, _mask_or_none(np.diff(counts[indptr]) > 0)

@@ -20,11 +20,11 @@ from pyarrow import csv as arrow_csv
 from asterism.formats import csvlines
 from asterism.formats.chunks import BadRow, Ids
 from asterism.formats.columns import Column
-from asterism.formats.tables import Batch, Described, missing_column, spans
+from asterism.formats.tables import RowBatch, ColumnDescription, missing_column_error, spans
 from asterism_proto.errors import InvalidRequest
 
 BLOCK_BYTES = 8 << 20
-LONGEST_ROW = 64 << 20
+MAX_ROW_BYTES = 64 << 20
 _UTF8 = ("utf-8", "utf-8-sig", "ascii")
 UNIT_SEPARATOR = "\x1f"
 """Stands in for delimiters of several bytes, which the parser does not know."""
@@ -88,13 +88,13 @@ class CsvTable:
         """Bytes in all."""
         return sum(path.stat().st_size for path, _ in self._files)
 
-    def describe(self, column: str) -> Described:
+    def describe(self, column: str) -> ColumnDescription:
         """Text, where every file has the column."""
         for path, label in self._files:
             names = self.names(path, label)
             if column not in names:
-                raise missing_column(label, column, names)
-        return Described(kind="text")
+                raise missing_column_error(label, column, names)
+        return ColumnDescription(kind="text")
 
     def names(self, path: Path, label: str) -> list[str]:
         """The names of a file's columns."""
@@ -118,53 +118,53 @@ class CsvTable:
                 raise InvalidRequest(f"{label}: the header names the column {name!r} twice; give `columns`")
         return names
 
-    def batches(self, wanted: Mapping[str, pa.DataType | None], limit: int) -> Iterator[Batch]:
+    def batches(self, column_types: Mapping[str, pa.DataType | None], limit: int) -> Iterator[RowBatch]:
         """As `Table.batches`."""
         for path, label in self._files:
             names = self.names(path, label)
-            for column in wanted:
+            for column in column_types:
                 if column not in names:
-                    raise missing_column(label, column, names)
-            for block in self._blocks(path, label, names, wanted):
+                    raise missing_column_error(label, column, names)
+            for block in self._blocks(path, label, names, column_types):
                 yield from block.batches(limit)
 
-    def _blocks(self, path: Path, label: str, names: list[str], wanted: Mapping[str, pa.DataType | None]) -> Iterator[_Block]:
+    def _blocks(self, path: Path, label: str, names: list[str], column_types: Mapping[str, pa.DataType | None]) -> Iterator[_Block]:
         with path.open("rb") as file:
             line, skipped = 1, 0
             if self._options.header:
                 skipped = len(_header_line(file, self._options))
                 line = 2
             else:
-                _skip_mark(file, self._options)
-            rest = b""
+                _skip_byte_order_mark(file, self._options)
+            incomplete = b""
             while True:
-                read = file.read(self._block_bytes)
-                data = rest + read if rest else read
-                end = _row_end(data, self._options) if read else len(data)
-                if not end and read:
-                    if len(data) > LONGEST_ROW:
-                        raise InvalidRequest(f"{label}: the row at line {line} is longer than {LONGEST_ROW} bytes; is a quote left open?")
-                    rest = data
+                new_data = file.read(self._block_bytes)
+                data = incomplete + new_data if incomplete else new_data
+                end = _row_end(data, self._options) if new_data else len(data)
+                if not end and new_data:
+                    if len(data) > MAX_ROW_BYTES:
+                        raise InvalidRequest(f"{label}: the row at line {line} is longer than {MAX_ROW_BYTES} bytes; is a quote left open?")
+                    incomplete = data
                     continue
-                if not read and self._options.multiline and self._options.quote and data.count(self._options.quote.encode()) % 2:
+                if not new_data and self._options.multiline and self._options.quote and data.count(self._options.quote.encode()) % 2:
                     raise InvalidRequest(f"{label}: a quote that is opened at or after line {line} is not closed by the file's end")
-                block, rest = data[:end], data[end:]
+                block, incomplete = data[:end], data[end:]
                 if block:
-                    yield _Block(file=label, first_line=line, data=block, names=names, wanted=wanted, options=self._options, before=skipped)
+                    yield _Block(file=label, first_line=line, data=block, names=names, column_types=column_types, options=self._options, rows_before=skipped)
                     line += block.count(b"\n")
                     skipped = 0
-                if not read:
+                if not new_data:
                     return
 
 
-def _skip_mark(file: BinaryIO, options: CsvOptions) -> None:
+def _skip_byte_order_mark(file: BinaryIO, options: CsvOptions) -> None:
     """Step over UTF-8's byte order mark."""
     if codecs.lookup(options.encoding).name.startswith("utf-8") and file.read(3) != codecs.BOM_UTF8:
         file.seek(0)
 
 
 def _header_line(file: BinaryIO, options: CsvOptions) -> bytes:
-    _skip_mark(file, options)
+    _skip_byte_order_mark(file, options)
     return file.readline()
 
 
@@ -177,10 +177,10 @@ def _row_end(data: bytes, options: CsvOptions) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Parsed:
+class _ParsedBlock:
     columns: Mapping[str, Column]
     rows: int
-    null: tuple[str, ...]
+    null_texts: tuple[str, ...]
     bad_ordinals: list[int]
     bad_texts: list[tuple[int, str]]
 
@@ -197,51 +197,51 @@ class _Block:
     first_line: int
     data: bytes
     names: list[str]
-    wanted: Mapping[str, pa.DataType | None]
+    column_types: Mapping[str, pa.DataType | None]
     options: CsvOptions
-    before: int
+    rows_before: int
     """Bytes of the file before the block that no other block stands for."""
-    shown: bool = False
+    text_checked: bool = False
     """Whether the parser can show every row that it finds too short or too long."""
-    replaced: Mapping[int, BadRow] = field(default_factory=dict)
+    replaced_rows: Mapping[int, BadRow] = field(default_factory=dict)
     """Bad rows by line, in whose place stand rows that are bad in a simpler way."""
 
-    def batches(self, limit: int) -> Iterator[Batch]:
+    def batches(self, limit: int) -> Iterator[RowBatch]:
         """The rows, typed where that is possible."""
-        if not self.shown and not self._is_text():
-            yield from self._shaped().batches(limit)
+        if not self.text_checked and not self._is_text():
+            yield from self._without_misshapen_rows().batches(limit)
             return
         parsed, typed = self._parsed()
-        if not self.options.multiline and not self._agrees(parsed.size):
-            yield from self._closed().batches(limit)
+        if not self.options.multiline and not self._row_count_agrees(parsed.size):
+            yield from self._without_open_quotes().batches(limit)
             return
         if not typed:
-            yield from self._cut(parsed, limit)
+            yield from self._row_batches(parsed, limit)
             return
-        text: list[list[Batch]] = []
+        text: list[list[RowBatch]] = []
 
-        def again(at: int) -> Batch:
+        def reread(index: int) -> RowBatch:
             if not text:
-                text.append(list(self._cut(self._parse(typed=False), limit)))
-            return text[0][at]
+                text.append(list(self._row_batches(self._parse(typed=False), limit)))
+            return text[0][index]
 
-        for at, batch in enumerate(self._cut(parsed, limit)):
-            yield replace(batch, retry=lambda at=at: again(at))  # type: ignore[misc]  # mypy does not type a lambda's default
+        for index, batch in enumerate(self._row_batches(parsed, limit)):
+            yield replace(batch, retry=lambda at=index: reread(at))  # type: ignore[misc]  # mypy does not type a lambda's default
 
-    def _parsed(self) -> tuple[_Parsed, bool]:
+    def _parsed(self) -> tuple[_ParsedBlock, bool]:
         try:
             return self._parse(typed=True), True
         except pa.ArrowInvalid:
             return self._parse(typed=False), False
 
-    def _agrees(self, size: int) -> bool:
+    def _row_count_agrees(self, size: int) -> bool:
         """Whether there are as many rows as lines that are not blank: else a quote was left open."""
         return self._lines(size) is None or len(csvlines.row_lines(self.data, csvlines.line_ends(self.data))) == size
 
-    def _closed(self) -> _Block:
+    def _without_open_quotes(self) -> _Block:
         """The block without lines on which a quote is left open: the parser would take what follows for one field."""
         lines = csvlines.open_quotes(self.data, self.options.quote).tolist()
-        lines = [line for line in lines if self.first_line + line not in self.replaced]
+        lines = [line for line in lines if self.first_line + line not in self.replaced_rows]
         if not lines:
             raise InvalidRequest(
                 f"{self.file}: the rows from line {self.first_line} on can not be told apart; say `quote: ''` if quotes mean nothing there"
@@ -258,7 +258,7 @@ class _Block:
             return False
         return True
 
-    def _shaped(self) -> _Block:
+    def _without_misshapen_rows(self) -> _Block:
         """The block without rows that are too short or too long, found in a copy whose bytes are all text."""
         copy = replace(self, data=self.data.decode(errors="replace").encode())
         parsed = copy._parse(typed=False)
@@ -267,29 +267,29 @@ class _Block:
             raise InvalidRequest(
                 f"{self.file}: bytes that are no text, line ends within quotes and rows of a wrong length after line {self.first_line}"
             )
-        bad = [ordinal if lines is None else int(lines[ordinal]) - self.first_line for ordinal in parsed.bad_ordinals]
-        shaped = self._without(bad, [f"expected {len(self.names)} columns, found {found}" for found, _ in parsed.bad_texts])
-        return replace(shaped, shown=True)
+        bad_lines = [ordinal if lines is None else int(lines[ordinal]) - self.first_line for ordinal in parsed.bad_ordinals]
+        repaired = self._without(bad_lines, [f"expected {len(self.names)} columns, found {column_count}" for column_count, _ in parsed.bad_texts])
+        return replace(repaired, text_checked=True)
 
     def _without(self, lines: list[int], reasons: list[str]) -> _Block:
-        plain = b"x" if len(self.names) > 1 else b"x" + self.options.delimiter.encode() + b"x"
-        data, stood = csvlines.replaced(self.data, lines, plain)
-        bad = dict(self.replaced)
-        for line, reason, text in zip(lines, reasons, stood, strict=True):
+        placeholder = b"x" if len(self.names) > 1 else b"x" + self.options.delimiter.encode() + b"x"
+        data, originals = csvlines.replace_lines(self.data, lines, placeholder)
+        bad_rows = dict(self.replaced_rows)
+        for line, reason, text in zip(lines, reasons, originals, strict=True):
             row = self.first_line + line
-            bad[row] = BadRow(file=self.file, row=row, column="", value=text.decode(errors="replace"), reason=reason)
-        return replace(self, data=data, replaced=bad)
+            bad_rows[row] = BadRow(file=self.file, row=row, column="", value=text.decode(errors="replace"), reason=reason)
+        return replace(self, data=data, replaced_rows=bad_rows)
 
-    def _parse(self, *, typed: bool) -> _Parsed:
-        data, delimiter = self._prepared()
-        bad: list[tuple[int, int, str]] = []
+    def _parse(self, *, typed: bool) -> _ParsedBlock:
+        data, delimiter = self._parser_input()
+        bad_rows: list[tuple[int, int, str]] = []
 
         def skip(row: arrow_csv.InvalidRow) -> str:
-            bad.append((row.number - 1, row.actual_columns, row.text))
+            bad_rows.append((row.number - 1, row.actual_columns, row.text))
             return "skip"
 
         # Text keeps its markers, so that a rejected value is shown as it stands in the file.
-        types = {name: (kind or pa.string()) if typed else pa.binary() for name, kind in self.wanted.items()}
+        types = {name: (kind or pa.string()) if typed else pa.binary() for name, kind in self.column_types.items()}
         try:
             table = arrow_csv.read_csv(
                 pa.BufferReader(data),
@@ -305,16 +305,16 @@ class _Block:
             if typed:
                 raise
             raise InvalidRequest(f"{self.file}: the rows from line {self.first_line} on are no CSV ({error})") from error
-        columns = {name: _one(table.column(name), types[name]) for name in types}
-        return _Parsed(
+        columns = {name: _combined_array(table.column(name), types[name]) for name in types}
+        return _ParsedBlock(
             columns=columns,
             rows=table.num_rows,
-            null=() if typed else self.options.nulls,
-            bad_ordinals=[ordinal for ordinal, _, _ in bad],
-            bad_texts=[(found, text) for _, found, text in bad],
+            null_texts=() if typed else self.options.nulls,
+            bad_ordinals=[ordinal for ordinal, _, _ in bad_rows],
+            bad_texts=[(column_count, text) for _, column_count, text in bad_rows],
         )
 
-    def _prepared(self) -> tuple[bytes, str]:
+    def _parser_input(self) -> tuple[bytes, str]:
         """The bytes as UTF-8 with a delimiter of one byte."""
         data, delimiter = self.data, self.options.delimiter
         if codecs.lookup(self.options.encoding).name not in _UTF8:
@@ -328,38 +328,38 @@ class _Block:
             raise InvalidRequest(f"{self.file}: a delimiter of several bytes ({delimiter!r}) needs text without the byte 0x1f")
         return data.replace(delimiter.encode(), UNIT_SEPARATOR.encode()), UNIT_SEPARATOR
 
-    def _cut(self, parsed: _Parsed, limit: int) -> Iterator[Batch]:
+    def _row_batches(self, parsed: _ParsedBlock, limit: int) -> Iterator[RowBatch]:
         size = parsed.size
         lines = self._lines(size)
-        kept = np.delete(np.arange(size), parsed.bad_ordinals) if parsed.bad_ordinals else None
-        raw = self.before + len(self.data)
+        kept_rows = np.delete(np.arange(size), parsed.bad_ordinals) if parsed.bad_ordinals else None
+        total_bytes = self.rows_before + len(self.data)
         if not size:
             return
         for start, stop in spans(size, limit):
-            low, high = (start, stop) if kept is None else (int(x) for x in np.searchsorted(kept, (start, stop)))
-            yield Batch(
+            low, high = (start, stop) if kept_rows is None else (int(x) for x in np.searchsorted(kept_rows, (start, stop)))
+            yield RowBatch(
                 file=self.file,
                 first_row=self.first_line + start,
                 size=stop - start,
                 rows=high - low,
                 columns={name: column.slice(low, high - low) for name, column in parsed.columns.items()},
-                null=parsed.null,
-                ordinals=None if kept is None else kept[low:high] - start,
+                null_texts=parsed.null_texts,
+                ordinals=None if kept_rows is None else kept_rows[low:high] - start,
                 lines=None if lines is None else lines[start:stop],
                 bad=tuple(
-                    self._misshapen(found, text, self.first_line + ordinal if lines is None else int(lines[ordinal]))
-                    for ordinal, (found, text) in zip(parsed.bad_ordinals, parsed.bad_texts, strict=True)
+                    self._misshapen_row(column_count, text, self.first_line + ordinal if lines is None else int(lines[ordinal]))
+                    for ordinal, (column_count, text) in zip(parsed.bad_ordinals, parsed.bad_texts, strict=True)
                     if start <= ordinal < stop
                 ),
-                nbytes=raw * stop // size - raw * start // size,
+                nbytes=total_bytes * stop // size - total_bytes * start // size,
             )
 
-    def _misshapen(self, found: int, text: str, line: int) -> BadRow:
-        if line in self.replaced:
-            return self.replaced[line]
-        shown = text.replace(UNIT_SEPARATOR, self.options.delimiter)
-        column = self.names[found] if found < len(self.names) else ""
-        return BadRow(file=self.file, row=line, column=column, value=shown, reason=f"expected {len(self.names)} columns, found {found}")
+    def _misshapen_row(self, column_count: int, text: str, line: int) -> BadRow:
+        if line in self.replaced_rows:
+            return self.replaced_rows[line]
+        value = text.replace(UNIT_SEPARATOR, self.options.delimiter)
+        column = self.names[column_count] if column_count < len(self.names) else ""
+        return BadRow(file=self.file, row=line, column=column, value=value, reason=f"expected {len(self.names)} columns, found {column_count}")
 
     def _lines(self, size: int) -> Ids | None:
         """The line on which each row begins; None where every line is a row."""
@@ -371,5 +371,5 @@ class _Block:
         return lines if len(lines) == size or not len(lines) else np.linspace(lines[0], lines[-1], size).astype(np.int64)
 
 
-def _one(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+def _combined_array(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], kind)

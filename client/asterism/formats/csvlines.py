@@ -32,8 +32,8 @@ def row_lines(data: bytes, ends: Ids) -> Ids:
     starts = np.concatenate((np.zeros(min(len(ends), 1), np.int64), ends[:-1] + 1))
     array = np.frombuffer(data, np.uint8)
     lengths = ends - starts
-    blank = (lengths == 0) | ((lengths == 1) & (array[np.minimum(starts, len(array) - 1)] == _CR))
-    lines: Ids = np.searchsorted(line_ends(data), starts[~blank])
+    is_blank = (lengths == 0) | ((lengths == 1) & (array[np.minimum(starts, len(array) - 1)] == _CR))
+    lines: Ids = np.searchsorted(line_ends(data), starts[~is_blank])
     return lines
 
 
@@ -46,15 +46,15 @@ def open_quotes(data: bytes, quote: str) -> Ids:
     return lines
 
 
-def replaced(data: bytes, lines: Iterable[int], text: bytes) -> tuple[bytes, list[bytes]]:
+def replace_lines(data: bytes, lines: Iterable[int], text: bytes) -> tuple[bytes, list[bytes]]:
     """The data with other text on some lines (rising), and what stood there."""
     ends = line_ends(data)
     pieces: list[bytes] = []
-    stood: list[bytes] = []
-    at = 0
+    originals: list[bytes] = []
+    position = 0
     for line in lines:
         start, end = (int(ends[line - 1]) + 1 if line else 0), int(ends[line])
-        stood.append(data[start:end].rstrip(b"\r"))
-        pieces += [data[at:start], text]
-        at = end
-    return b"".join([*pieces, data[at:]]), stood
+        originals.append(data[start:end].rstrip(b"\r"))
+        pieces += [data[position:start], text]
+        position = end
+    return b"".join([*pieces, data[position:]]), originals

@@ -16,25 +16,25 @@ from asterism.formats.chunks import (
     CHUNK_ROWS,
     Array,
     EdgeChunk,
-    Exists,
+    ExistsCheck,
     FeatureValue,
     Ids,
     NodeChunk,
     Weights,
-    bounded,
-    refuse,
+    split_to_limit,
+    mismatch_error,
 )
 from asterism.formats.csvfiles import CsvOptions, CsvTable
-from asterism.formats.metadata import Data, Metadata, read_metadata
+from asterism.formats.metadata import DataFiles, Metadata, read_metadata
 from asterism.formats.npyfiles import NpyFile, NpyTable, edge_columns
 from asterism.formats.parquetfiles import ParquetTable, open_parquet
 from asterism.formats.plain import row_bytes
-from asterism.formats.series import Piece, Reader, Series
-from asterism.formats.sieve import Sieve, sieved
-from asterism.formats.tables import Batch, Table, spans
+from asterism.formats.series import ColumnPiece, ColumnReader, ColumnFiles
+from asterism.formats.sieve import BadRowCollector, read_batch
+from asterism.formats.tables import RowBatch, TableReader, spans
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
-from asterism_proto.tables import RESERVED
+from asterism_proto.tables import RESERVED_NAMES
 
 
 class ChunkedSource:
@@ -59,23 +59,23 @@ class ChunkedSource:
         self.chunk_rows = chunk_rows
         self._weights, self._rename = dict(weights or {}), dict(rename or {})
         self.metadata: Metadata = read_metadata(path)
-        known = {*self.metadata.node_types, *self.metadata.edge_types}
+        type_names = {*self.metadata.node_types, *self.metadata.edge_types}
         for owner in self._weights:
-            if owner not in known:
-                raise InvalidRequest(f"weights of {owner!r}: there is no such type; there are {', '.join(sorted(known))}")
+            if owner not in type_names:
+                raise InvalidRequest(f"weights of {owner!r}: there is no such type; there are {', '.join(sorted(type_names))}")
         self._series = {
-            owner: {name: Series(data.files, data.format) for name, data in features.items()}
+            owner: {name: ColumnFiles(data.files, data.format) for name, data in features.items()}
             for owner, features in {**self.metadata.node_data, **self.metadata.edge_data}.items()
         }
         for owner, features in self._series.items():
             if "weight" in features and self._rename.get("weight", "weight") == "weight":
                 self._weights.setdefault(owner, "weight")
         self._tables = {etype: [_edge_table(data, file) for file in data.files] for etype, data in self.metadata.edges.items()}
-        self._edge_counts = {etype: self._counted(etype) for etype in self.metadata.edge_types}
+        self._edge_counts = {etype: self._edge_count(etype) for etype in self.metadata.edge_types}
         for owner, count in (*self.metadata.node_types.items(), *self._edge_counts.items()):
             for name, series in self._series.get(owner, {}).items():
                 if count is not None and series.rows is not None and series.rows != count:
-                    raise refuse(series.files[-1][1], count, series.rows, f"rows of {name!r}, one for each of {owner!r}, in all its files")
+                    raise mismatch_error(series.files[-1][1], count, series.rows, f"rows of {name!r}, one for each of {owner!r}, in all its files")
         self._schema = Schema(
             node_types=tuple(
                 NodeType(name=name, weighted=name in self._weights, features=tuple(self._features(name))) for name in self.metadata.node_types
@@ -95,31 +95,31 @@ class ChunkedSource:
         for name, column in series.items():
             if name == weight and column.shape not in ((), (1,)):
                 raise InvalidRequest(f"weights of {owner!r}: {name!r} has the shape {list(column.shape)} a row; a weight is one number")
-            if self._kept(owner, name):
-                if self._rename.get(name, name) in RESERVED:
+            if self._stays_feature(owner, name):
+                if self._rename.get(name, name) in RESERVED_NAMES:
                     raise InvalidRequest(
                         f"{owner!r} has a feature {name!r}, a reserved name: say `weights={{{owner!r}: {name!r}}}` if it is the weight, "
                         f"or `rename={{{name!r}: ...}}`"
                     )
                 yield Feature(name=self._rename.get(name, name), dtype=column.dtype.name, shape=column.shape)
 
-    def _kept(self, owner: str, name: str) -> bool:
+    def _stays_feature(self, owner: str, name: str) -> bool:
         """Whether a feature stays one: a weight does, in its own precision, unless its name can not be kept."""
-        return self._weights.get(owner) != name or self._rename.get(name, name) not in RESERVED
+        return self._weights.get(owner) != name or self._rename.get(name, name) not in RESERVED_NAMES
 
-    def _counted(self, etype: str) -> int | None:
+    def _edge_count(self, etype: str) -> int | None:
         """Edges of a type by its files, or by the metadata; InvalidRequest where the two differ."""
         per_file = self.metadata.edge_chunks.get(etype)
-        said = self.metadata.edge_types[etype]
-        found: list[int | None] = []
+        declared = self.metadata.edge_types[etype]
+        counts: list[int | None] = []
         for i, (table, (_, label)) in enumerate(zip(self._tables[etype], self.metadata.edges[etype].files, strict=True)):
-            found.append(table.rows)
+            counts.append(table.rows)
             if per_file is not None and table.rows is not None and table.rows != per_file[i]:
-                raise refuse(label, per_file[i], table.rows, f"edges of {etype!r}")
-        rows = None if None in found else sum(count for count in found if count is not None)
-        if rows is not None and said is not None and rows != said:
-            raise refuse(self.metadata.edges[etype].files[-1][1], said, rows, f"edges of {etype!r} in all its files")
-        return said if rows is None else rows
+                raise mismatch_error(label, per_file[i], table.rows, f"edges of {etype!r}")
+        rows = None if None in counts else sum(count for count in counts if count is not None)
+        if rows is not None and declared is not None and rows != declared:
+            raise mismatch_error(self.metadata.edges[etype].files[-1][1], declared, rows, f"edges of {etype!r} in all its files")
+        return declared if rows is None else rows
 
     @property
     def schema(self) -> Schema:
@@ -134,7 +134,7 @@ class ChunkedSource:
     @property
     def files(self) -> tuple[Path, ...]:
         """As `Source.files`."""
-        series = (one.files for owned in self._series.values() for one in owned.values())
+        series = (series_item.files for type_series in self._series.values() for series_item in type_series.values())
         edges = (data.files for data in self.metadata.edges.values())
         return (self.path, *(path for files in chain(edges, series) for path, _ in files))
 
@@ -147,7 +147,7 @@ class ChunkedSource:
     @property
     def total_bytes(self) -> int:
         """As `Source.total_bytes`."""
-        features = sum(series.nbytes for owned in self._series.values() for series in owned.values())
+        features = sum(series.nbytes for type_series in self._series.values() for series in type_series.values())
         return features + sum(table.nbytes for tables in self._tables.values() for table in tables)
 
     def _limit(self, features: Sequence[Feature]) -> int:
@@ -161,7 +161,7 @@ class ChunkedSource:
             for start, stop in spans(self.metadata.node_types[node_type.name], limit):
                 if stop == start:
                     continue
-                pieces = {name: reader.take(stop - start) for name, reader in readers.items()}
+                pieces = {name: reader.read(stop - start) for name, reader in readers.items()}
                 for piece in pieces.values():
                     if piece.bad:
                         raise InvalidRequest(f"{piece.bad[0]}; nodes are numbered by their rows, so none can be left out: repair the file")
@@ -171,27 +171,27 @@ class ChunkedSource:
                     first_row=start,
                     ids=np.arange(start, stop, dtype=np.int64),
                     weights=self._node_weights(node_type.name, pieces, start),
-                    features={self._rename.get(name, name): p.values for name, p in pieces.items() if self._kept(node_type.name, name)},
+                    features={self._rename.get(name, name): p.values for name, p in pieces.items() if self._stays_feature(node_type.name, name)},
                     nbytes=sum(piece.nbytes for piece in pieces.values()),
                 )
             for reader in readers.values():
                 reader.finish()
 
-    def _readers(self, owner: str, limit: int) -> dict[str, Reader]:
-        return {name: Reader(series, limit) for name, series in self._series.get(owner, {}).items()}
+    def _readers(self, owner: str, limit: int) -> dict[str, ColumnReader]:
+        return {name: ColumnReader(series, limit) for name, series in self._series.get(owner, {}).items()}
 
-    def _node_weights(self, ntype: str, pieces: Mapping[str, Piece], start: int) -> Weights | None:
+    def _node_weights(self, ntype: str, pieces: Mapping[str, ColumnPiece], start: int) -> Weights | None:
         name = self._weights.get(ntype)
         if name is None:
             return None
-        values, bad = columns.weights(pieces[name].values.reshape(-1))
-        if bad is not None:
-            row = int(np.argmax(bad))
+        values, bad_mask = columns.parse_weights(pieces[name].values.reshape(-1))
+        if bad_mask is not None:
+            row = int(np.argmax(bad_mask))
             value = str(pieces[name].values.reshape(-1)[row])
-            raise InvalidRequest(f"weight {name!r} of {ntype!r}, row {start + row}, value {value!r}: {sieve.why_no_weight(value)}; repair the file")
+            raise InvalidRequest(f"weight {name!r} of {ntype!r}, row {start + row}, value {value!r}: {sieve.weight_error(value)}; repair the file")
         return values
 
-    def edge_chunks(self, exists: Exists | None = None) -> Iterator[EdgeChunk]:
+    def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
         """As `Source.edge_chunks`. Ends are checked against the number of nodes; ``exists`` is not asked."""
         for edge_type in self._schema.edge_types:
             limit = self._limit(edge_type.features)
@@ -199,63 +199,63 @@ class ChunkedSource:
             rows = 0
             for i, table in enumerate(self._tables[edge_type.name]):
                 rows += yield from self._file(edge_type, table, i, readers, limit)
-            said = self.metadata.edge_types[edge_type.name]
-            if said is not None and rows != said:
-                raise refuse(self.metadata.edges[edge_type.name].files[-1][1], said, rows, f"edges of {edge_type.name!r} in all its files")
+            declared = self.metadata.edge_types[edge_type.name]
+            if declared is not None and rows != declared:
+                raise mismatch_error(self.metadata.edges[edge_type.name].files[-1][1], declared, rows, f"edges of {edge_type.name!r} in all its files")
             for reader in readers.values():
                 reader.finish()
 
-    def _file(self, edge_type: EdgeType, table: Table, number: int, readers: Mapping[str, Reader], limit: int) -> Generator[EdgeChunk, None, int]:
+    def _file(self, edge_type: EdgeType, table: TableReader, file_index: int, readers: Mapping[str, ColumnReader], limit: int) -> Generator[EdgeChunk, None, int]:
         """The chunks of one file; gives back how many rows it had."""
-        label = self.metadata.edges[edge_type.name].files[number][1]
-        src, dst = _end_columns(table, self.metadata.edges[edge_type.name].files[number])
+        label = self.metadata.edges[edge_type.name].files[file_index][1]
+        src, dst = _end_columns(table, self.metadata.edges[edge_type.name].files[file_index])
         rows = 0
         for batch in table.batches({src: pa.int64(), dst: pa.int64()}, limit):
-            ends, found = sieved(batch, lambda batch, found: (sieve.read_ids(found, src), sieve.read_ids(found, dst)))
+            ends, collector = read_batch(batch, lambda batch, found: (sieve.read_ids(found, src), sieve.read_ids(found, dst)))
             for column, ids, ntype in ((src, ends[0], edge_type.src_type), (dst, ends[1], edge_type.dst_type)):
                 count = self.metadata.node_types[ntype]
                 if len(ids) and ids.max() >= count:
-                    found.note(column, ids >= count, lambda value, ntype=ntype, count=count: f"{ntype!r} has {count} nodes, 0 to {count - 1}")  # type: ignore[misc]  # mypy does not type a lambda's default
-            pieces = {name: reader.take(batch.size) for name, reader in readers.items()}
-            yield from bounded(self._edge_chunk(edge_type.name, batch, ends, found, pieces))
+                    collector.record(column, ids >= count, lambda value, ntype=ntype, count=count: f"{ntype!r} has {count} nodes, 0 to {count - 1}")  # type: ignore[misc]  # mypy does not type a lambda's default
+            pieces = {name: reader.read(batch.size) for name, reader in readers.items()}
+            yield from split_to_limit(self._edge_chunk(edge_type.name, batch, ends, collector, pieces))
             rows += batch.size
         per_file = self.metadata.edge_chunks.get(edge_type.name)
-        if per_file is not None and rows != per_file[number]:
-            raise refuse(label, per_file[number], rows, f"edges of {edge_type.name!r}")
+        if per_file is not None and rows != per_file[file_index]:
+            raise mismatch_error(label, per_file[file_index], rows, f"edges of {edge_type.name!r}")
         return rows
 
-    def _edge_chunk(self, etype: str, batch: Batch, ends: tuple[Ids, Ids], found: Sieve, pieces: Mapping[str, Piece]) -> EdgeChunk:
+    def _edge_chunk(self, etype: str, batch: RowBatch, ends: tuple[Ids, Ids], collector: BadRowCollector, pieces: Mapping[str, ColumnPiece]) -> EdgeChunk:
         for piece in pieces.values():
             if piece.bad:
-                found.tell(piece.bad_at, piece.bad)
-        ordinals = found.batch.ordinals
+                collector.record_external(piece.bad_positions, piece.bad)
+        ordinals = collector.batch.ordinals
         values = {name: piece.values if ordinals is None else piece.values[ordinals] for name, piece in pieces.items()}
-        weights = self._edge_weights(etype, found, values)
-        keep = found.keep
-        features: dict[str, FeatureValue] = {self._rename.get(name, name): value for name, value in values.items() if self._kept(etype, name)}
+        weights = self._edge_weights(etype, collector, values)
+        good = collector.good_mask
+        features: dict[str, FeatureValue] = {self._rename.get(name, name): value for name, value in values.items() if self._stays_feature(etype, name)}
         return EdgeChunk(
             etype=etype,
             file=batch.file,
             first_row=batch.first_row,
-            src=ends[0] if keep is None else ends[0][keep],
-            dst=ends[1] if keep is None else ends[1][keep],
-            weights=weights if keep is None or weights is None else weights[keep],
-            features=sieve.kept(keep, features),
-            bad=found.rows(),
+            src=ends[0] if good is None else ends[0][good],
+            dst=ends[1] if good is None else ends[1][good],
+            weights=weights if good is None or weights is None else weights[good],
+            features=sieve.keep_rows(good, features),
+            bad=collector.bad_rows(),
             nbytes=batch.nbytes + sum(piece.nbytes for piece in pieces.values()),
         )
 
-    def _edge_weights(self, etype: str, found: Sieve, values: Mapping[str, Array]) -> Weights | None:
+    def _edge_weights(self, etype: str, collector: BadRowCollector, values: Mapping[str, Array]) -> Weights | None:
         name = self._weights.get(etype)
         if name is None:
             return None
         column = values[name].reshape(-1)
-        weights, bad = columns.weights(column)
-        found.note(name, bad, sieve.why_no_weight, column)
+        weights, bad_mask = columns.parse_weights(column)
+        collector.record(name, bad_mask, sieve.weight_error, column)
         return weights
 
 
-def _edge_table(data: Data, file: tuple[Path, str]) -> Table:
+def _edge_table(data: DataFiles, file: tuple[Path, str]) -> TableReader:
     path, label = file
     name = data.format.get("name")
     if not path.is_file():
@@ -269,13 +269,13 @@ def _edge_table(data: Data, file: tuple[Path, str]) -> Table:
     raise InvalidRequest(f"{label}: format {name!r}: expected csv, numpy or parquet")
 
 
-def _end_columns(table: Table, file: tuple[Path, str]) -> tuple[str, str]:
+def _end_columns(table: TableReader, file: tuple[Path, str]) -> tuple[str, str]:
     """What the columns of the two ends are called."""
     if isinstance(table, NpyTable):
-        return ("src", "dst") if table.has("src") else ("edges[0]", "edges[1]")
+        return ("src", "dst") if table.has_column("src") else ("edges[0]", "edges[1]")
     if isinstance(table, ParquetTable):
         names = open_parquet(*file).schema_arrow.names
         if len(names) != 2:
-            raise refuse(file[1], 2, len(names), f"columns (sources, destinations): {', '.join(names)}")
+            raise mismatch_error(file[1], 2, len(names), f"columns (sources, destinations): {', '.join(names)}")
         return names[0], names[1]
     return "src", "dst"

@@ -12,20 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.foreign import as_name
-from asterism.formats.chunks import CHUNK_BYTES, CHUNK_ROWS, BadRow, EdgeChunk, Exists, Ids, Mask, NodeChunk, bounded, only
-from asterism.formats.eulerblocks import COLUMNS, Blocks
+from asterism.formats.chunks import CHUNK_BYTES, CHUNK_ROWS, BadRow, EdgeChunk, ExistsCheck, Ids, Mask, NodeChunk, split_to_limit, filter_chunk
+from asterism.formats.eulerblocks import COLUMN_NAMES, EulerBlocks
 from asterism.formats.eulermeta import read_meta
-from asterism.formats.eulerrows import Bad, Rows, features_of, head
-from asterism.formats.jsonarrays import Arrays, Element
+from asterism.formats.eulerrows import BadRowError, RowBuffer, parse_features, parse_head
+from asterism.formats.jsonarrays import JsonArrays, ArrayElement
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 
 META = "euler.meta"
-LABEL = "graph_label"
-_LOOKED_UP = 1 << 16
+GRAPH_LABEL = "graph_label"
+_LOOKUP_BATCH = 1 << 16
 """Edges whose ends are looked up at a time."""
 Types = NDArray[np.int32]
-Found = dict[str, tuple[str, int]]
+FoundFeatures = dict[str, tuple[str, int]]
 """Features of a type: kind and, where dense, how many values."""
 
 
@@ -34,7 +34,7 @@ class _Batch:
     """Rows of one type, and what was left out beside them."""
 
     owner: str
-    rows: Rows
+    rows: RowBuffer
     bad: tuple[BadRow, ...]
     nbytes: int
 
@@ -48,14 +48,14 @@ class _Batch:
 class _Survey:
     """What a first reading finds."""
 
-    nodes: dict[str, Found] = field(default_factory=dict)
-    edges: dict[str, Found] = field(default_factory=dict)
+    nodes: dict[str, FoundFeatures] = field(default_factory=dict)
+    edges: dict[str, FoundFeatures] = field(default_factory=dict)
     triples: dict[tuple[str, str, str], None] = field(default_factory=dict)
     """(relation, from, to), as they come."""
     rows: int = 0
 
 
-class _Ends:
+class _NodeTypeIndex:
     """Of which type each node is: 12 bytes a node."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class _Ends:
         self._ids.append(node)
         self._types.append(type_id)
 
-    def settle(self, path: Path, names: list[str]) -> None:
+    def freeze(self, path: Path, names: list[str]) -> None:
         """Sort, once; a node of two types is refused, for nobody could tell which is meant."""
         if self._sorted is not None:
             return
@@ -75,11 +75,11 @@ class _Ends:
         self._ids, self._types = array("q"), array("i")
         order = np.argsort(ids, kind="stable")
         ids, types = ids[order], types[order]
-        twice = np.flatnonzero((ids[1:] == ids[:-1]) & (types[1:] != types[:-1]))
-        if len(twice):
-            at = twice[0]
+        conflicts = np.flatnonzero((ids[1:] == ids[:-1]) & (types[1:] != types[:-1]))
+        if len(conflicts):
+            first = conflicts[0]
             raise InvalidRequest(
-                f"{path}: node {ids[at]} is of type {names[types[at]]!r} and of type {names[types[at + 1]]!r}; give each node one type"
+                f"{path}: node {ids[first]} is of type {names[types[first]]!r} and of type {names[types[first + 1]]!r}; give each node one type"
             )
         self._sorted = ids, types
 
@@ -89,8 +89,8 @@ class _Ends:
         ids, types = self._sorted
         if not len(ids):
             return np.full(len(nodes), -1, np.int32)
-        at = np.minimum(np.searchsorted(ids, nodes), len(ids) - 1)
-        return np.where(ids[at] == nodes, types[at], np.int32(-1))
+        positions = np.minimum(np.searchsorted(ids, nodes), len(ids) - 1)
+        return np.where(ids[positions] == nodes, types[positions], np.int32(-1))
 
 
 class EulerSource:
@@ -113,106 +113,106 @@ class EulerSource:
 
     def __init__(self, path: Path, *, chunk_rows: int = CHUNK_ROWS, rename: Mapping[str, str] | None = None, blocks: bool = False) -> None:
         self._path, self._chunk_rows, self._rename = path, chunk_rows, dict(rename or {})
-        self._told: Arrays | Blocks
-        self._columns: Mapping[str, Mapping[str, str]] = COLUMNS if blocks else {}
+        self._elements: JsonArrays | EulerBlocks
+        self._columns: Mapping[str, Mapping[str, str]] = COLUMN_NAMES if blocks else {}
         if blocks:
-            self._told = Blocks(path)
-            self._meta_path, self._meta = self._told.meta_path, self._told.meta()
+            self._elements = EulerBlocks(path)
+            self._meta_path, self._meta = self._elements.meta_path, self._elements.meta()
         else:
-            self._told, beside = Arrays(path), path.with_name(META)
-            self._meta_path = beside if beside.is_file() else None
-            self._meta = read_meta(beside) if self._meta_path else None
-        self._ends = _Ends()
-        found = self._surveyed()
-        self._total_rows = found.rows
+            self._elements, meta_path = JsonArrays(path), path.with_name(META)
+            self._meta_path = meta_path if meta_path.is_file() else None
+            self._meta = read_meta(meta_path) if self._meta_path else None
+        self._node_index = _NodeTypeIndex()
+        survey = self._survey()
+        self._total_rows = survey.rows
         try:
-            self._node_types, self._schema = self._made(found)
+            self._node_types, self._schema = self._build_schema(survey)
         except InvalidRequest as error:
             raise InvalidRequest(f"{path}: {error}") from error
 
     # -- the first reading ----------------------------------------------------------------------------------------
 
-    def _surveyed(self) -> _Survey:
-        found = _Survey()
+    def _survey(self) -> _Survey:
+        survey = _Survey()
         for name in self._meta.node_types if self._meta else ():
-            found.nodes[name] = {}
+            survey.nodes[name] = {}
         for name in self._meta.edge_types if self._meta else ():
-            found.edges[name] = {}
-        waiting: list[tuple[int, int, str]] = []
-        early = False
-        for element in self._told.all():
-            found.rows += element.array in ("nodes", "edges")
+            survey.edges[name] = {}
+        pending: list[tuple[int, int, str]] = []
+        edges_first = False
+        for element in self._elements.elements():
+            survey.rows += element.array in ("nodes", "edges")
             if element.array == "nodes":
-                self._note_node(found, element)
+                self._note_node(survey, element)
             elif element.array == "edges":
-                early = not self._told.holds("nodes")  # nobody knows yet of which types their ends are
-                if not early:
-                    self._ends.settle(self._path, list(found.nodes))
-                    self._note_edge(found, element, waiting)
-        if not found.nodes:
+                edges_first = not self._elements.has_array("nodes")  # nobody knows yet of which types their ends are
+                if not edges_first:
+                    self._node_index.freeze(self._path, list(survey.nodes))
+                    self._note_edge(survey, element, pending)
+        if not survey.nodes:
             raise InvalidRequest(
                 f'{self._path}: no node of it can be read; expected {{"nodes": [{{"id", "type", "weight", "features"}}], "edges": []}}'
             )
-        self._ends.settle(self._path, list(found.nodes))
-        for element in self._told.of("edges") if early else ():
-            self._note_edge(found, element, waiting)
-        self._join(found, waiting)
-        return found
+        self._node_index.freeze(self._path, list(survey.nodes))
+        for element in self._elements.elements_of("edges") if edges_first else ():
+            self._note_edge(survey, element, pending)
+        self._record_triples(survey, pending)
+        return survey
 
-    def _note_node(self, found: _Survey, element: Element) -> None:
+    def _note_node(self, survey: _Survey, element: ArrayElement) -> None:
         try:
-            (node,), kind = head(element.value, ("id",))
-            self._note(found.nodes.setdefault(kind, {}), element.value, self._meta.node_dimensions if self._meta else {})
-        except Bad:
+            (node,), kind = parse_head(element.value, ("id",))
+            self._note(survey.nodes.setdefault(kind, {}), element.value, self._meta.node_dimensions if self._meta else {})
+        except BadRowError:
             return  # it is told when rows are read
-        self._ends.add(node, list(found.nodes).index(kind))
+        self._node_index.add(node, list(survey.nodes).index(kind))
 
-    def _note_edge(self, found: _Survey, element: Element, waiting: list[tuple[int, int, str]]) -> None:
+    def _note_edge(self, survey: _Survey, element: ArrayElement, pending: list[tuple[int, int, str]]) -> None:
         try:
-            (src, dst), kind = head(element.value, ("src", "dst"))
-            self._note(found.edges.setdefault(kind, {}), element.value, self._meta.edge_dimensions if self._meta else {})
-        except Bad:
+            (src, dst), kind = parse_head(element.value, ("src", "dst"))
+            self._note(survey.edges.setdefault(kind, {}), element.value, self._meta.edge_dimensions if self._meta else {})
+        except BadRowError:
             return
-        waiting.append((src, dst, kind))
-        if len(waiting) == _LOOKED_UP:
-            self._join(found, waiting)
+        pending.append((src, dst, kind))
+        if len(pending) == _LOOKUP_BATCH:
+            self._record_triples(survey, pending)
 
-    def _join(self, found: _Survey, waiting: list[tuple[int, int, str]]) -> None:
+    def _record_triples(self, survey: _Survey, pending: list[tuple[int, int, str]]) -> None:
         """Note which triples edges are of."""
-        if not waiting:
+        if not pending:
             return
-        near, far = (self._ends.types_of(np.array(column, np.int64)) for column in list(zip(*waiting, strict=True))[:2])
-        names = list(found.nodes)
-        for kind, a, b in dict.fromkeys(zip((kind for _, _, kind in waiting), near.tolist(), far.tolist(), strict=True)):
+        src_types, dst_types = (self._node_index.types_of(np.array(column, np.int64)) for column in list(zip(*pending, strict=True))[:2])
+        names = list(survey.nodes)
+        for kind, a, b in dict.fromkeys(zip((kind for _, _, kind in pending), src_types.tolist(), dst_types.tolist(), strict=True)):
             if a >= 0 and b >= 0:
-                found.triples[kind, names[a], names[b]] = None
-        waiting.clear()
+                survey.triples[kind, names[a], names[b]] = None
+        pending.clear()
 
     @staticmethod
-    def _note(features: Found, row: Mapping[str, Any], widths: Mapping[str, int]) -> None:
-        for name, kind, value in features_of(row):
+    def _note(features: FoundFeatures, row: Mapping[str, Any], widths: Mapping[str, int]) -> None:
+        for name, kind, value in parse_features(row):
             if name not in features or (kind == "dense" and not features[name][1]):
                 width = len(value) if kind == "dense" and isinstance(value, list) else 0
                 features[name] = kind, widths.get(name, width) if kind == "dense" else 0
 
-    def _made(self, found: _Survey) -> tuple[list[str], Schema]:
-        names = [as_name(name) for name in found.nodes]
+    def _build_schema(self, survey: _Survey) -> tuple[list[str], Schema]:
+        names = [as_name(name) for name in survey.nodes]
         nodes = []
-        for name, features in zip(names, found.nodes.values(), strict=True):
-            made = self._features(features)
-            label = LABEL if any(feature.name == LABEL and feature.kind == "bytes" for feature in made) else ""
-            nodes.append(NodeType(name=name, weighted=True, features=made, graph_label=label))
+        for name, features in zip(names, survey.nodes.values(), strict=True):
+            node_features = self._features(features)
+            label = GRAPH_LABEL if any(feature.name == GRAPH_LABEL and feature.kind == "bytes" for feature in node_features) else ""
+            nodes.append(NodeType(name=name, weighted=True, features=node_features, graph_label=label))
         edges = []
-        for kind, features in found.edges.items():
+        for kind, features in survey.edges.items():
             # A type that joins nothing keeps its number by a triple that is empty.
-            ends = [(near, far) for relation, near, far in found.triples if relation == kind] or [(next(iter(found.nodes)),) * 2]
+            type_pairs = [(src_type, dst_type) for relation, src_type, dst_type in survey.triples if relation == kind] or [(next(iter(survey.nodes)),) * 2]
             edges += [
-                EdgeType(src_type=as_name(near), relation=as_name(kind), dst_type=as_name(far), weighted=True, features=self._features(features))
-                for near, far in ends
+                EdgeType(src_type=as_name(src_type), relation=as_name(kind), dst_type=as_name(dst_type), weighted=True, features=self._features(features))
+                for src_type, dst_type in type_pairs
             ]
         return names, Schema(node_types=tuple(nodes), edge_types=tuple(edges), ids="global")
 
-    def _features(self, found: Found) -> tuple[Feature, ...]:
+    def _features(self, survey_features: FoundFeatures) -> tuple[Feature, ...]:
         return tuple(
             Feature(
                 name=self._rename.get(name, name),
@@ -220,7 +220,7 @@ class EulerSource:
                 dtype="int64" if kind == "ragged" else "float32",
                 shape=(max(width, 1),) if kind == "dense" else (),
             )
-            for name, (kind, width) in found.items()
+            for name, (kind, width) in survey_features.items()
         )
 
     # -- as `Source` ----------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ class EulerSource:
         """As `Source.node_chunks`."""
         for batch in self._batches("nodes", ("id",), {node.name: node.features for node in self._schema.node_types}):
             (ids,), weights, features = batch.rows.arrays()
-            yield from bounded(
+            yield from split_to_limit(
                 NodeChunk(
                     ntype=batch.owner,
                     file=self._path.name,
@@ -267,79 +267,79 @@ class EulerSource:
                 )
             )
 
-    def edge_chunks(self, exists: Exists | None = None) -> Iterator[EdgeChunk]:
+    def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
         """As `Source.edge_chunks`."""
         types = len(self._node_types)
         for batch in self._batches("edges", ("src", "dst"), {edge.relation: edge.features for edge in self._schema.edge_types}):
             (src, dst), weights, features = batch.rows.arrays()
-            near, far = self._known(src, exists), self._known(dst, exists)
-            told = sorted(
-                [*batch.bad, *self._strangers(batch, "src", src, near < 0), *self._strangers(batch, "dst", dst, (near >= 0) & (far < 0))], key=_row
+            src_types, dst_types = self._node_types_of(src, exists), self._node_types_of(dst, exists)
+            sorted_bad = sorted(
+                [*batch.bad, *self._missing_ends(batch, "src", src, src_types < 0), *self._missing_ends(batch, "dst", dst, (src_types >= 0) & (dst_types < 0))], key=_row_number
             )
-            whole = EdgeChunk(
+            batch_chunk = EdgeChunk(
                 etype="", file=self._path.name, first_row=batch.line, src=src, dst=dst, weights=weights, features=features, nbytes=batch.nbytes
             )
-            pairs = np.where((near < 0) | (far < 0), -1, near * types + far)
-            bad, nbytes = tuple(told), batch.nbytes
+            pairs = np.where((src_types < 0) | (dst_types < 0), -1, src_types * types + dst_types)
+            bad_rows, nbytes = tuple(sorted_bad), batch.nbytes
             for pair in dict.fromkeys(pairs[pairs >= 0].tolist()):
-                mine = pairs == pair
+                of_type = pairs == pair
                 name = f"{self._node_types[pair // types]}:{batch.owner}:{self._node_types[pair % types]}"
-                first = batch.rows.lines[int(np.argmax(mine))]
-                yield from bounded(replace(only(whole, mine), etype=name, first_row=first, bad=bad, nbytes=nbytes))
-                bad, nbytes = (), 0
-            if bad or nbytes:
-                yield replace(only(whole, pairs >= 0), etype=self._schema.edge_types[0].name, bad=bad)
+                first = batch.rows.lines[int(np.argmax(of_type))]
+                yield from split_to_limit(replace(filter_chunk(batch_chunk, of_type), etype=name, first_row=first, bad=bad_rows, nbytes=nbytes))
+                bad_rows, nbytes = (), 0
+            if bad_rows or nbytes:
+                yield replace(filter_chunk(batch_chunk, pairs >= 0), etype=self._schema.edge_types[0].name, bad=bad_rows)
 
-    def _batches(self, array_name: str, ends: tuple[str, ...], features: Mapping[str, tuple[Feature, ...]]) -> Iterator[_Batch]:
+    def _batches(self, array_name: str, end_columns: tuple[str, ...], features: Mapping[str, tuple[Feature, ...]]) -> Iterator[_Batch]:
         """The rows of one of the file's lists, by type, as many at a time as a chunk has."""
-        held: dict[str, Rows] = {}
-        bad: list[BadRow] = []
-        called = self._columns.get(array_name, {})
+        rows_by_type: dict[str, RowBuffer] = {}
+        bad_rows: list[BadRow] = []
+        column_names = self._columns.get(array_name, {})
         count = nbytes = 0
-        for element in self._told.of(array_name):
+        for element in self._elements.elements_of(array_name):
             nbytes += element.nbytes
             try:
-                ids, kind = head(element.value, ends)
+                ids, kind = parse_head(element.value, end_columns)
                 owner = as_name(kind)
                 if owner not in features:
-                    raise Bad("type", kind, "no row of this type can be read")
-                held.setdefault(owner, Rows(features[owner], len(ends))).take(ids, element.value, self._rename, element.line)
+                    raise BadRowError("type", kind, "no row of this type can be read")
+                rows_by_type.setdefault(owner, RowBuffer(features[owner], len(end_columns))).append(ids, element.value, self._rename, element.line)
                 count += 1
-            except Bad as error:
+            except BadRowError as error:
                 column, value, reason = error.args
-                column = called.get(column, column)
-                bad.append(BadRow(file=self._path.name, row=element.line, column=column, value=value, reason=reason))
-            if count + len(bad) >= self._chunk_rows or nbytes >= CHUNK_BYTES:
-                yield from _flushed(held, bad, nbytes, ends, features)
-                held, bad, count, nbytes = {}, [], 0, 0
-        yield from _flushed(held, bad, nbytes, ends, features)
+                column = column_names.get(column, column)
+                bad_rows.append(BadRow(file=self._path.name, row=element.line, column=column, value=value, reason=reason))
+            if count + len(bad_rows) >= self._chunk_rows or nbytes >= CHUNK_BYTES:
+                yield from _flush(rows_by_type, bad_rows, nbytes, end_columns, features)
+                rows_by_type, bad_rows, count, nbytes = {}, [], 0, 0
+        yield from _flush(rows_by_type, bad_rows, nbytes, end_columns, features)
 
-    def _known(self, nodes: Ids, exists: Exists | None) -> Types:
+    def _node_types_of(self, nodes: Ids, exists: ExistsCheck | None) -> Types:
         """The type of each node, -1 of what is none: it is not in the file, or was left out."""
-        types = self._ends.types_of(nodes)
+        types = self._node_index.types_of(nodes)
         for type_id in np.unique(types[types >= 0]).tolist() if exists is not None else ():
-            mine = np.flatnonzero(types == type_id)
-            types[mine[~exists(self._node_types[type_id], nodes[mine])]] = -1  # type: ignore[misc]  # there is one, or there are no turns
+            rows = np.flatnonzero(types == type_id)
+            types[rows[~exists(self._node_types[type_id], nodes[rows])]] = -1  # type: ignore[misc]  # there is one, or there are no turns
         return types
 
-    def _strangers(self, batch: _Batch, column: str, nodes: Ids, strange: Mask) -> Iterator[BadRow]:
-        for row in np.flatnonzero(strange).tolist():
+    def _missing_ends(self, batch: _Batch, column: str, nodes: Ids, missing: Mask) -> Iterator[BadRow]:
+        for row in np.flatnonzero(missing).tolist():
             value = str(nodes[row])
-            named = self._columns.get("edges", {}).get(column, column)
-            yield BadRow(file=self._path.name, row=batch.rows.lines[row], column=named, value=value, reason="there is no such node")
+            column_name = self._columns.get("edges", {}).get(column, column)
+            yield BadRow(file=self._path.name, row=batch.rows.lines[row], column=column_name, value=value, reason="there is no such node")
 
 
-def _row(bad: BadRow) -> int:
-    return bad.row
+def _row_number(bad_row: BadRow) -> int:
+    return bad_row.row
 
 
-def _flushed(
-    held: Mapping[str, Rows], bad: list[BadRow], nbytes: int, ends: tuple[str, ...], features: Mapping[str, tuple[Feature, ...]]
+def _flush(
+    rows_by_type: Mapping[str, RowBuffer], bad_rows: list[BadRow], nbytes: int, end_columns: tuple[str, ...], features: Mapping[str, tuple[Feature, ...]]
 ) -> Iterator[_Batch]:
     """What is held, type by type; the first has the bad rows and the bytes of all."""
-    if not held and not bad:
+    if not rows_by_type and not bad_rows:
         return
-    rest, told = nbytes, tuple(bad)
-    for owner, rows in (held or {next(iter(features), ""): Rows((), len(ends))}).items():
-        yield _Batch(owner=owner, rows=rows, bad=told, nbytes=rest)
-        rest, told = 0, ()
+    remaining_bytes, remaining_bad = nbytes, tuple(bad_rows)
+    for owner, rows in (rows_by_type or {next(iter(features), ""): RowBuffer((), len(end_columns))}).items():
+        yield _Batch(owner=owner, rows=rows, bad=remaining_bad, nbytes=remaining_bytes)
+        remaining_bytes, remaining_bad = 0, ()

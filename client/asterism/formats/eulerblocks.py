@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from asterism.formats.eulermeta import EulerMeta
-from asterism.formats.eulerrows import Bad
-from asterism.formats.jsonarrays import MAX_ELEMENT, Element
+from asterism.formats.eulerrows import BadRowError
+from asterism.formats.jsonarrays import MAX_ELEMENT, ArrayElement
 from asterism_proto.errors import InvalidRequest
 
-KINDS = {"uint64": "sparse", "float": "dense", "binary": "binary"}
+FEATURE_KINDS = {"uint64": "sparse", "float": "dense", "binary": "binary"}
 """What 2.0 calls the kinds of features."""
-COLUMNS = {
+COLUMN_NAMES = {
     "nodes": {"id": "node_id", "type": "node_type", "weight": "node_weight"},
     "edges": {"src": "src_id", "dst": "dst_id", "type": "edge_type"},
 }
@@ -22,7 +22,7 @@ COLUMNS = {
 _METAS = ("{}_meta.json", "meta.json", "meta")
 
 
-class Blocks:
+class EulerBlocks:
     """The nodes and edges of a file of blocks.
 
     Parameters
@@ -33,40 +33,40 @@ class Blocks:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        beside = (path.with_name(name.format(path.stem.removesuffix("_data"))) for name in _METAS)
-        self.meta_path = next((file for file in beside if file.is_file()), None)
-        self._most: Mapping[str, int] = {} if self.meta_path is None else _read_meta(self.meta_path)
+        candidates = (path.with_name(name.format(path.stem.removesuffix("_data"))) for name in _METAS)
+        self.meta_path = next((file for file in candidates if file.is_file()), None)
+        self._limits: Mapping[str, int] = {} if self.meta_path is None else _read_meta(self.meta_path)
 
     def meta(self) -> EulerMeta | None:
         """The types by their numbers; None where no meta says how many there are."""
-        if not self._most:
+        if not self._limits:
             return None
-        types = {what: tuple(map(str, range(self._most[f"{what}_type_num"]))) for what in ("node", "edge")}
+        types = {element: tuple(map(str, range(self._limits[f"{element}_type_num"]))) for element in ("node", "edge")}
         return EulerMeta(node_types=types["node"], edge_types=types["edge"], node_dimensions={}, edge_dimensions={})
 
-    def holds(self, array: str) -> bool:
+    def has_array(self, array: str) -> bool:
         """Blocks have both."""
         return True
 
-    def all(self) -> Iterator[Element]:
+    def elements(self) -> Iterator[ArrayElement]:
         """The nodes, then the edges."""
-        yield from self.of("nodes")
-        yield from self.of("edges")
+        yield from self.elements_of("nodes")
+        yield from self.elements_of("edges")
 
-    def of(self, array: str) -> Iterator[Element]:
+    def elements_of(self, array: str) -> Iterator[ArrayElement]:
         """The nodes, or the edges, each with the line of its block; a value that is `Bad` is no row."""
         for line, nbytes, block in self._blocks():
             if not isinstance(block, dict):
                 if array == "nodes":
-                    yield Element(array=array, line=line, value=Bad("", block, "expected an object"), nbytes=nbytes)
+                    yield ArrayElement(array=array, line=line, value=BadRowError("", block, "expected an object"), nbytes=nbytes)
             elif array == "nodes":
                 # The file is read once for each: half of its bytes count for one.
-                yield Element(array=array, line=line, value=self._node(block), nbytes=nbytes // 2)
+                yield ArrayElement(array=array, line=line, value=self._node(block), nbytes=nbytes // 2)
             else:
-                rest = nbytes - nbytes // 2
+                remaining_bytes = nbytes - nbytes // 2
                 for row in self._edges(block):
-                    yield Element(array=array, line=line, value=row, nbytes=rest)
-                    rest = 0
+                    yield ArrayElement(array=array, line=line, value=row, nbytes=remaining_bytes)
+                    remaining_bytes = 0
 
     def _blocks(self) -> Iterator[tuple[int, int, Any]]:
         """Line, bytes and value of each block."""
@@ -79,7 +79,7 @@ class Blocks:
                 if text.isspace():
                     continue
                 try:
-                    block = json.loads(text, object_pairs_hook=_once)
+                    block = json.loads(text, object_pairs_hook=_unique_object)
                 except UnicodeDecodeError as error:
                     raise InvalidRequest(f"{self._path}, line {line}: the file is not UTF-8 ({error})") from error
                 except json.JSONDecodeError as error:
@@ -98,48 +98,48 @@ class Blocks:
                 "weight": block.get("node_weight", ""),
                 "features": self._features("node", block),
             }
-        except Bad as error:
+        except BadRowError as error:
             return error
 
     def _edges(self, block: Mapping[str, Any]) -> Iterator[Any]:
         """Each neighbor as an edge, with the features of the ``edge`` that leads to it; or, where there are no neighbors, each ``edge``."""
         node, weights = block.get("node_id", ""), {}
-        said = block.get("neighbor") or {}
-        for kind, near in said.items() if isinstance(said, dict) else [("neighbor", said)]:
-            if not isinstance(near, dict):
-                yield Bad("neighbor", near, "expected an object of neighbors and weights for each edge type")
+        neighbors_by_type = block.get("neighbor") or {}
+        for kind, neighbors in neighbors_by_type.items() if isinstance(neighbors_by_type, dict) else [("neighbor", neighbors_by_type)]:
+            if not isinstance(neighbors, dict):
+                yield BadRowError("neighbor", neighbors, "expected an object of neighbors and weights for each edge type")
                 continue
-            for key, weight in near.items():
+            for key, weight in neighbors.items():
                 weights[kind, int(key) if key.isdecimal() else key] = weight
-        listed = block.get("edge") or []
-        if not isinstance(listed, list):
-            yield Bad("edge", listed, "expected a list")
-            listed = []
-        alone = not weights
-        for edge in listed:
-            yield self._edge(edge, node, None if alone else weights)
+        edge_objects = block.get("edge") or []
+        if not isinstance(edge_objects, list):
+            yield BadRowError("edge", edge_objects, "expected a list")
+            edge_objects = []
+        has_no_neighbors = not weights
+        for edge in edge_objects:
+            yield self._edge(edge, node, None if has_no_neighbors else weights)
         for (kind, dst), weight in weights.items():
-            yield self._guarded({"edge_type": int(kind) if kind.isdecimal() else kind, "dst_id": dst, "weight": weight}, node)
+            yield self._checked_edge({"edge_type": int(kind) if kind.isdecimal() else kind, "dst_id": dst, "weight": weight}, node)
 
     def _edge(self, edge: Any, node: Any, weights: dict[tuple[str, Any], Any] | None) -> Any:
         """An ``edge``, which then is no neighbor any more that waits for one."""
         if not isinstance(edge, dict):
-            return Bad("edge", edge, "expected an object")
+            return BadRowError("edge", edge, "expected an object")
         if edge.get("src_id", node) != node:
-            return Bad("src_id", edge["src_id"], f"expected {node}: an edge stands in the block of its source")
+            return BadRowError("src_id", edge["src_id"], f"expected {node}: an edge stands in the block of its source")
         if weights is not None:
             key = str(edge.get("edge_type", "")), edge.get("dst_id", "")
             try:
                 weight = weights.pop(key, None)
             except TypeError:
-                return Bad("dst_id", edge.get("dst_id"), "an id is a whole number")
+                return BadRowError("dst_id", edge.get("dst_id"), "an id is a whole number")
             if weight is None:
-                return Bad("dst_id", edge.get("dst_id", ""), f"it is not among the neighbors of node {node} by edges of type {key[0]}, or twice")
+                return BadRowError("dst_id", edge.get("dst_id", ""), f"it is not among the neighbors of node {node} by edges of type {key[0]}, or twice")
             if weight != edge.get("weight", ""):
-                return Bad("weight", edge.get("weight", ""), f"the same edge weighs {weight} among the neighbors of node {node}")
-        return self._guarded(edge, node)
+                return BadRowError("weight", edge.get("weight", ""), f"the same edge weighs {weight} among the neighbors of node {node}")
+        return self._checked_edge(edge, node)
 
-    def _guarded(self, edge: Mapping[str, Any], node: Any) -> Any:
+    def _checked_edge(self, edge: Mapping[str, Any], node: Any) -> Any:
         try:
             return {
                 "src": node,
@@ -148,50 +148,50 @@ class Blocks:
                 "weight": edge.get("weight", ""),
                 "features": self._features("edge", edge),
             }
-        except Bad as error:
+        except BadRowError as error:
             return error
 
-    def _type(self, what: str, number: Any) -> Any:
-        if type(number) is not int or number < 0:
-            raise Bad("type", number, "a type is a whole number, not negative")
-        most = self._most.get(f"{what}_type_num", number + 1)
-        if number >= most:
-            raise Bad("type", number, f"the meta beside the file has {most} {what} types")
-        return number
+    def _type(self, element: str, type_id: Any) -> Any:
+        if type(type_id) is not int or type_id < 0:
+            raise BadRowError("type", type_id, "a type is a whole number, not negative")
+        type_count = self._limits.get(f"{element}_type_num", type_id + 1)
+        if type_id >= type_count:
+            raise BadRowError("type", type_id, f"the meta beside the file has {type_count} {element} types")
+        return type_id
 
-    def _features(self, what: str, row: Mapping[str, Any]) -> list[dict[str, Any]]:
-        found = []
-        for kind, called in KINDS.items():
+    def _features(self, element: str, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+        features = []
+        for kind, type_name in FEATURE_KINDS.items():
             column = f"{kind}_feature"
-            said = row.get(column) or {}
-            if not isinstance(said, dict):
-                raise Bad(column, said, "expected an object of features by their numbers")
-            for number, value in said.items():
-                most = self._most.get(f"{what}_{column}_num")
-                if not number.isdecimal() or (most is not None and int(number) >= most):
-                    raise Bad(column, number, "expected the number of a feature" + ("" if most is None else f", below the {most} of the meta"))
-                found.append({"name": f"{kind}_{int(number)}", "type": called, "value": value})
-        return found
+            values = row.get(column) or {}
+            if not isinstance(values, dict):
+                raise BadRowError(column, values, "expected an object of features by their numbers")
+            for number, value in values.items():
+                feature_count = self._limits.get(f"{element}_{column}_num")
+                if not number.isdecimal() or (feature_count is not None and int(number) >= feature_count):
+                    raise BadRowError(column, number, "expected the number of a feature" + ("" if feature_count is None else f", below the {feature_count} of the meta"))
+                features.append({"name": f"{kind}_{int(number)}", "type": type_name, "value": value})
+        return features
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object; ValueError where a name is there twice, for one of the two would be lost."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is there twice")
-    return found
+    return result
 
 
 def _read_meta(path: Path) -> dict[str, int]:
     """How many types and features there are; InvalidRequest where it does not say."""
-    wanted = [f"{what}_type_num" for what in ("node", "edge")]
-    wanted += [f"{what}_{kind}_feature_num" for what in ("node", "edge") for kind in KINDS]
+    required = [f"{element}_type_num" for element in ("node", "edge")]
+    required += [f"{element}_{kind}_feature_num" for element in ("node", "edge") for kind in FEATURE_KINDS]
     try:
-        told = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once)
+        document = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique_object)
     except (OSError, ValueError) as error:
         raise InvalidRequest(f"{path}: no meta of Euler 1.x: {error}") from error
-    missing = [name for name in wanted if not isinstance(told, dict) or type(told.get(name)) is not int or told[name] < 0]
+    missing = [name for name in required if not isinstance(document, dict) or type(document.get(name)) is not int or document[name] < 0]
     if missing:
         raise InvalidRequest(f"{path}: no meta of Euler 1.x: expected a number of {missing[0]}")
-    return {name: told[name] for name in wanted}
+    return {name: document[name] for name in required}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from asterism_proto.errors import InvalidRequest
 
-KINDS = ("sparse", "dense", "binary")
+FEATURE_KINDS = ("sparse", "dense", "binary")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +36,8 @@ def read_meta(path: Path) -> EulerMeta:
     cursor.numbers("<QQI")
     node_dimensions, edge_dimensions = cursor.dimensions(), cursor.dimensions()
     node_types, edge_types = cursor.types("node"), cursor.types("edge")
-    if cursor.at != len(data):
-        raise InvalidRequest(f"{path}: {len(data) - cursor.at} bytes are left behind its last type; it is no euler.meta of version 2.0")
+    if cursor.offset != len(data):
+        raise InvalidRequest(f"{path}: {len(data) - cursor.offset} bytes are left behind its last type; it is no euler.meta of version 2.0")
     return EulerMeta(node_types=node_types, edge_types=edge_types, node_dimensions=node_dimensions, edge_dimensions=edge_dimensions)
 
 
@@ -45,46 +45,46 @@ class _Cursor:
     """A place in the bytes: little-endian numbers, texts behind their length."""
 
     def __init__(self, path: Path, data: bytes) -> None:
-        self.path, self.data, self.at = path, data, 0
+        self.path, self.data, self.offset = path, data, 0
 
     def numbers(self, layout: str) -> tuple[int, ...]:
         size = struct.calcsize(layout)
-        if self.at + size > len(self.data):
-            raise InvalidRequest(f"{self.path}: cut off at byte {self.at}, or no euler.meta of version 2.0")
-        found = struct.unpack_from(layout, self.data, self.at)
-        self.at += size
-        return found
+        if self.offset + size > len(self.data):
+            raise InvalidRequest(f"{self.path}: cut off at byte {self.offset}, or no euler.meta of version 2.0")
+        values = struct.unpack_from(layout, self.data, self.offset)
+        self.offset += size
+        return values
 
     def text(self) -> str:
         (size,) = self.numbers("<I")
-        start, stop = self.at, self.at + size
+        start, stop = self.offset, self.offset + size
         if stop > len(self.data):
-            raise InvalidRequest(f"{self.path}: cut off at byte {self.at}, or no euler.meta of version 2.0")
-        self.at = stop
+            raise InvalidRequest(f"{self.path}: cut off at byte {self.offset}, or no euler.meta of version 2.0")
+        self.offset = stop
         try:
             return self.data[start:stop].decode()
         except UnicodeDecodeError as error:
             raise InvalidRequest(f"{self.path}: the name at byte {start} is no text; it is no euler.meta of version 2.0") from error
 
     def dimensions(self) -> dict[str, int]:
-        found = {}
+        dimensions = {}
         (count,) = self.numbers("<I")
         for _ in range(count):
             name = self.text()
             kind, _, dimension = self.numbers("<iiq")
-            if not 0 <= kind < len(KINDS):
+            if not 0 <= kind < len(FEATURE_KINDS):
                 raise InvalidRequest(f"{self.path}: feature {name!r} is of kind {kind}; expected 0, 1 or 2")
-            if KINDS[kind] == "dense":
-                found[name.removeprefix("dense_")] = dimension
-        return found
+            if FEATURE_KINDS[kind] == "dense":
+                dimensions[name.removeprefix("dense_")] = dimension
+        return dimensions
 
-    def types(self, what: str) -> tuple[str, ...]:
+    def types(self, element: str) -> tuple[str, ...]:
         (count,) = self.numbers("<I")
-        found: dict[int, str] = {}
+        names: dict[int, str] = {}
         for _ in range(count):
             name = self.text()
-            (number,) = self.numbers("<I")
-            found[number] = name
-        if sorted(found) != list(range(count)):
-            raise InvalidRequest(f"{self.path}: its {count} {what} types have the numbers {sorted(found)}")
-        return tuple(found[number] for number in range(count))
+            (type_id,) = self.numbers("<I")
+            names[type_id] = name
+        if sorted(names) != list(range(count)):
+            raise InvalidRequest(f"{self.path}: its {count} {element} types have the numbers {sorted(names)}")
+        return tuple(names[type_id] for type_id in range(count))

@@ -10,15 +10,15 @@ import numpy as np
 
 from asterism.foreign import as_name
 from asterism.formats.chunks import Array, FeatureValue, Ids, Weights
-from asterism.formats.sieve import why_no_id, why_no_weight
+from asterism.formats.sieve import id_error, weight_error
 from asterism_proto.schema import Feature
 
-KINDS = {"sparse": "ragged", "dense": "dense", "binary": "bytes"}
-_MOST_ID = (1 << 63) - 1
-_MOST = float(np.finfo(np.float32).max)
+FEATURE_KINDS = {"sparse": "ragged", "dense": "dense", "binary": "bytes"}
+_MAX_ID = (1 << 63) - 1
+_MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 
-class Bad(Exception):
+class BadRowError(Exception):
     """A row that can not be taken: its column, its value, and why."""
 
     def __init__(self, column: str, value: object, reason: str) -> None:
@@ -26,77 +26,77 @@ class Bad(Exception):
         super().__init__(column, str(value)[:100].encode(errors="replace").decode(), reason)
 
 
-def head(row: Any, ends: Sequence[str]) -> tuple[tuple[int, ...], str]:
+def parse_head(row: Any, id_columns: Sequence[str]) -> tuple[tuple[int, ...], str]:
     """The ids and the type of a row; raises `Bad`."""
-    if isinstance(row, Bad):
+    if isinstance(row, BadRowError):
         raise row
     if not isinstance(row, dict):
-        raise Bad("", row, "expected an object")
+        raise BadRowError("", row, "expected an object")
     ids = []
-    for column in ends:
+    for column in id_columns:
         value = row.get(column, "")
-        if type(value) is not int or not 0 <= value <= _MOST_ID:
-            raise Bad(column, value, why_no_id(str(value)))
+        if type(value) is not int or not 0 <= value <= _MAX_ID:
+            raise BadRowError(column, value, id_error(str(value)))
         ids.append(value)
     kind = row.get("type", "")
     if not isinstance(kind, str | int) or kind == "":
-        raise Bad("type", kind, "expected the name of a type, or its number")
+        raise BadRowError("type", kind, "expected the name of a type, or its number")
     return tuple(ids), str(kind)
 
 
-def features_of(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def parse_features(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     """(name, kind, value) of each feature of a row; raises `Bad`."""
-    said = row.get("features") or ()
-    if not isinstance(said, list | tuple):
-        raise Bad("features", said, "expected a list")
-    for feature in said:
-        if not isinstance(feature, dict) or "name" not in feature or feature.get("type") not in KINDS or "value" not in feature:
-            raise Bad("features", feature, "expected name, type (sparse, dense or binary) and value")
-        yield as_name(feature["name"]), KINDS[feature["type"]], feature["value"]
+    features = row.get("features") or ()
+    if not isinstance(features, list | tuple):
+        raise BadRowError("features", features, "expected a list")
+    for feature in features:
+        if not isinstance(feature, dict) or "name" not in feature or feature.get("type") not in FEATURE_KINDS or "value" not in feature:
+            raise BadRowError("features", feature, "expected name, type (sparse, dense or binary) and value")
+        yield as_name(feature["name"]), FEATURE_KINDS[feature["type"]], feature["value"]
 
 
-def weight_of(row: Mapping[str, Any]) -> float:
+def parse_weight(row: Mapping[str, Any]) -> float:
     """The weight of a row; raises `Bad`."""
     weight = row.get("weight", "")
-    if type(weight) not in (int, float) or not 0 <= weight <= _MOST:
-        raise Bad("weight", weight, why_no_weight(str(weight)))
+    if type(weight) not in (int, float) or not 0 <= weight <= _MAX_FLOAT32:
+        raise BadRowError("weight", weight, weight_error(str(weight)))
     return float(weight)
 
 
-def fitting(feature: Feature, kind: str, value: Any) -> Any:
+def check_feature(feature: Feature, kind: str, value: Any) -> Any:
     """A feature's value where it is what the schema says; raises `Bad`."""
     if kind != feature.kind:
-        raise Bad(feature.name, value, f"it is {kind} here, and {feature.kind} of an earlier row")
+        raise BadRowError(feature.name, value, f"it is {kind} here, and {feature.kind} of an earlier row")
     if kind == "bytes":
         if not isinstance(value, str):
-            raise Bad(feature.name, value, "expected text")
+            raise BadRowError(feature.name, value, "expected text")
         try:
             return value.encode()
         except UnicodeEncodeError as error:
-            raise Bad(feature.name, value, "the text has half a letter (a surrogate alone), which is no UTF-8") from error
+            raise BadRowError(feature.name, value, "the text has half a letter (a surrogate alone), which is no UTF-8") from error
     allowed = {int} if kind == "ragged" else {int, float}
     if not isinstance(value, list) or not set(map(type, value)) <= allowed:
-        raise Bad(feature.name, value, f"expected a list of {'whole ' if kind == 'ragged' else ''}numbers")
-    if kind == "ragged" and value and not (min(value) >= -_MOST_ID - 1 and max(value) <= _MOST_ID):
-        raise Bad(feature.name, value, "a number does not fit int64")
+        raise BadRowError(feature.name, value, f"expected a list of {'whole ' if kind == 'ragged' else ''}numbers")
+    if kind == "ragged" and value and not (min(value) >= -_MAX_ID - 1 and max(value) <= _MAX_ID):
+        raise BadRowError(feature.name, value, "a number does not fit int64")
     if kind == "dense" and value and len(value) != feature.shape[0]:
-        raise Bad(feature.name, value, f"expected {feature.shape[0]} values")
-    if kind == "dense" and value and not (min(value) >= -_MOST and max(value) <= _MOST) and any(_too_large(one) for one in value):
-        raise Bad(feature.name, value, "a number does not fit float32")
+        raise BadRowError(feature.name, value, f"expected {feature.shape[0]} values")
+    if kind == "dense" and value and not (min(value) >= -_MAX_FLOAT32 and max(value) <= _MAX_FLOAT32) and any(_exceeds_float32(item) for item in value):
+        raise BadRowError(feature.name, value, "a number does not fit float32")
     return value
 
 
-def _too_large(number: float) -> bool:
+def _exceeds_float32(number: float) -> bool:
     """Whether a finite number is beyond float32."""
-    return -np.inf < number < np.inf and abs(number) > _MOST
+    return -np.inf < number < np.inf and abs(number) > _MAX_FLOAT32
 
 
-class Rows:
+class RowBuffer:
     """Rows of one type that wait to be a chunk."""
 
-    def __init__(self, features: Sequence[Feature], ends: int) -> None:
+    def __init__(self, features: Sequence[Feature], id_columns: int) -> None:
         self._features = {feature.name: feature for feature in features}
-        self.ids: tuple[list[int], ...] = tuple([] for _ in range(ends))
+        self.ids: tuple[list[int], ...] = tuple([] for _ in range(id_columns))
         self.weights: list[float] = []
         self.lines: list[int] = []
         self._values: dict[str, list[Any]] = {feature.name: [] for feature in features}
@@ -104,21 +104,21 @@ class Rows:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def take(self, ids: tuple[int, ...], row: Mapping[str, Any], renamed: Mapping[str, str], line: int) -> None:
+    def append(self, ids: tuple[int, ...], row: Mapping[str, Any], new_names: Mapping[str, str], line: int) -> None:
         """Add a row; raises `Bad`, and then has not added it."""
-        weight = weight_of(row)
+        weight = parse_weight(row)
         values: dict[str, Any] = {}
-        for said, kind, value in features_of(row):
-            name = renamed.get(said, said)
+        for original_name, kind, value in parse_features(row):
+            name = new_names.get(original_name, original_name)
             if name not in self._features:
-                raise Bad(name, value, "the type had no such feature when the file was opened; it has changed")
-            values[name] = fitting(self._features[name], kind, value)
-        for column, one in zip(self.ids, ids, strict=True):
-            column.append(one)
+                raise BadRowError(name, value, "the type had no such feature when the file was opened; it has changed")
+            values[name] = check_feature(self._features[name], kind, value)
+        for column, node_id in zip(self.ids, ids, strict=True):
+            column.append(node_id)
         self.weights.append(weight)
         self.lines.append(line)
-        for name, held in self._values.items():
-            held.append(values.get(name))
+        for name, collected in self._values.items():
+            collected.append(values.get(name))
 
     def arrays(self) -> tuple[tuple[Ids, ...], Weights, dict[str, FeatureValue]]:
         """The rows as columns: ids, weights, features. A feature that a row does not have is zeros, or empty."""
@@ -128,11 +128,11 @@ class Rows:
 
 def _column(feature: Feature, values: Sequence[Any]) -> FeatureValue:
     if feature.kind == "dense":
-        none = [0.0] * feature.shape[0]
-        return np.array([value or none for value in values], np.float32).reshape(len(values), *feature.shape)
-    held = [value or () for value in values]
-    indptr = np.concatenate([[0], np.cumsum([len(value) for value in held])]).astype(np.int64)
+        default_row = [0.0] * feature.shape[0]
+        return np.array([value or default_row for value in values], np.float32).reshape(len(values), *feature.shape)
+    lists = [value or () for value in values]
+    indptr = np.concatenate([[0], np.cumsum([len(value) for value in lists])]).astype(np.int64)
     if feature.kind == "bytes":
         return indptr, np.frombuffer(b"".join(value or b"" for value in values), np.uint8)
-    flat: Array = np.fromiter(chain.from_iterable(held), np.int64, count=int(indptr[-1]))
+    flat: Array = np.fromiter(chain.from_iterable(lists), np.int64, count=int(indptr[-1]))
     return indptr, flat

@@ -17,7 +17,7 @@ from asterism_proto.errors import InvalidRequest
 
 CHUNK_ROWS = 1_000_000
 """Rows of a file."""
-TASTE, LOOK = 8, 16
+TASTE_DIMENSION, LOOK_DIMENSION = 8, 16
 """Lengths of the vectors of users and items."""
 
 
@@ -38,12 +38,12 @@ class Shop:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for word in ("users", "items", "categories"):
-            if not 1 <= getattr(self, word) < 1 << 31:
-                raise InvalidRequest(f"{word} {getattr(self, word)}: expected 1 to 2^31 - 1")
-        for word in ("clicks", "buys", "follows"):
-            if getattr(self, word) < 0:
-                raise InvalidRequest(f"{word} {getattr(self, word)}: expected 0 or more")
+        for name in ("users", "items", "categories"):
+            if not 1 <= getattr(self, name) < 1 << 31:
+                raise InvalidRequest(f"{name} {getattr(self, name)}: expected 1 to 2^31 - 1")
+        for name in ("clicks", "buys", "follows"):
+            if getattr(self, name) < 0:
+                raise InvalidRequest(f"{name} {getattr(self, name)}: expected 0 or more")
 
     @property
     def nodes(self) -> dict[str, int]:
@@ -62,14 +62,14 @@ class Shop:
         return _COLUMNS[f"{owner}/{name}"](self, draws, tag, start, stop - start)
 
 
-Column = Callable[[Shop, np.random.Generator, int, int, int], Array]
+ColumnGenerator = Callable[[Shop, np.random.Generator, int, int, int], Array]
 
 
-def _log_normal(spread: float) -> Column:
-    return lambda shop, draws, tag, start, n: draws.lognormal(0.0, spread, n).astype(np.float32)
+def _log_normal(sigma: float) -> ColumnGenerator:
+    return lambda shop, draws, tag, start, n: draws.lognormal(0.0, sigma, n).astype(np.float32)
 
 
-def _between(users: str, items: str) -> Column:
+def _random_edges(users: str, items: str) -> ColumnGenerator:
     return lambda shop, draws, tag, start, n: np.stack(
         rmat(shop.seed, tag, start, n, sources=getattr(shop, users), targets=getattr(shop, items)), axis=1
     )
@@ -81,24 +81,24 @@ def _category(shop: Shop, start: int, n: int) -> Array:
     return np.minimum((draws.random(n) ** 2 * shop.categories).astype(np.int64), shop.categories - 1)
 
 
-def _look(shop: Shop, draws: np.random.Generator, tag: int, start: int, n: int) -> Array:
-    centres = np.random.default_rng((shop.seed, 1_000_004)).normal(size=(shop.categories, LOOK))
-    return (centres[_category(shop, start, n)] + draws.normal(scale=0.5, size=(n, LOOK))).astype(np.float32)
+def _item_look(shop: Shop, draws: np.random.Generator, tag: int, start: int, n: int) -> Array:
+    centres = np.random.default_rng((shop.seed, 1_000_004)).normal(size=(shop.categories, LOOK_DIMENSION))
+    return (centres[_category(shop, start, n)] + draws.normal(scale=0.5, size=(n, LOOK_DIMENSION))).astype(np.float32)
 
 
-_COLUMNS: dict[str, Column] = {
+_COLUMNS: dict[str, ColumnGenerator] = {
     "user/age": lambda shop, draws, tag, start, n: np.clip(draws.normal(38, 14, n), 16, 99).astype(np.int8),
-    "user/taste": lambda shop, draws, tag, start, n: draws.normal(size=(n, TASTE)).astype(np.float32),
+    "user/taste": lambda shop, draws, tag, start, n: draws.normal(size=(n, TASTE_DIMENSION)).astype(np.float32),
     "item/weight": _log_normal(1.0),
     "item/price": lambda shop, draws, tag, start, n: np.round(draws.lognormal(2.5, 0.8, n), 2).astype(np.float32),
-    "item/look": _look,
+    "item/look": _item_look,
     "item/label": lambda shop, draws, tag, start, n: _category(shop, start, n),
-    "user:clicks:item/edges": _between("users", "items"),
+    "user:clicks:item/edges": _random_edges("users", "items"),
     "user:clicks:item/weight": _log_normal(1.0),
-    "user:buys:item/edges": _between("users", "items"),
+    "user:buys:item/edges": _random_edges("users", "items"),
     "user:buys:item/weight": _log_normal(0.7),
     "user:buys:item/day": lambda shop, draws, tag, start, n: draws.integers(0, 365, n).astype(np.int32),
-    "user:follows:user/edges": _between("users", "users"),
+    "user:follows:user/edges": _random_edges("users", "users"),
     "item:in:category/edges": lambda shop, draws, tag, start, n: np.stack((np.arange(start, start + n), _category(shop, start, n)), axis=1),
 }
 
@@ -122,7 +122,7 @@ def write_dgl(shop: Shop, folder: Path) -> Path:
     counts = {owner: [stop - start for start, stop in _spans(rows)] for owner, rows in (*shop.nodes.items(), *shop.edges.items())}
 
     def data(owner: str) -> dict[str, Any]:
-        return {name: {"format": {"name": "numpy"}, "data": listed} for name, listed in files[owner].items() if name != "edges"}
+        return {name: {"format": {"name": "numpy"}, "data": file_names} for name, file_names in files[owner].items() if name != "edges"}
 
     metadata = {
         "graph_name": "shop",
@@ -148,15 +148,15 @@ def write_numpy(shop: Shop, folder: Path, *, parts: int = 8) -> Path:
     def features(owner: str) -> dict[str, Any]:
         return {name: None for name in files[owner] if name not in ("edges", "weight")}
 
-    def described(owner: str) -> dict[str, Any]:
+    def table_entry(owner: str) -> dict[str, Any]:
         weight = {"weight": "weight"} if "weight" in files[owner] else {}
         return {"format": "numpy", "files": dict(files[owner]), **weight, "features": features(owner)}
 
     spec = {
         "space": "shop",
         "parts": parts,
-        "nodes": {name: described(name) if files[name] else {"count": rows} for name, rows in shop.nodes.items()},
-        "edges": {name: {"src": "edges[0]", "dst": "edges[1]", **described(name)} for name in shop.edges},
+        "nodes": {name: table_entry(name) if files[name] else {"count": rows} for name, rows in shop.nodes.items()},
+        "edges": {name: {"src": "edges[0]", "dst": "edges[1]", **table_entry(name)} for name in shop.edges},
     }
     path = folder / "shop.yaml"
     path.write_text(yaml.safe_dump(spec, sort_keys=False))
@@ -176,8 +176,8 @@ def _write(shop: Shop, folder: Path) -> dict[str, dict[str, list[str]]]:
         owner, name = path.split("/")
         rows = shop.nodes[owner] if owner in shop.nodes else shop.edges[owner]
         files[owner][name] = []
-        for number, (start, stop) in enumerate(_spans(rows)):
-            file = f"{owner.replace(':', '_')}-{name}-{number}.npy"
+        for index, (start, stop) in enumerate(_spans(rows)):
+            file = f"{owner.replace(':', '_')}-{name}-{index}.npy"
             np.save(folder / file, shop.column(owner, name, start, stop))
             files[owner][name].append(file)
     return files

@@ -10,23 +10,23 @@ import pyarrow.compute as pc
 
 from asterism.formats import columns
 from asterism.formats.chunks import Ids, Mask
-from asterism.formats.tables import Table
+from asterism.formats.tables import TableReader
 from asterism_proto.errors import InvalidRequest
 
-MAX_KEYS = 50_000_000
+MAX_STRING_IDS = 50_000_000
 """Of one node type: they are in memory."""
 
 
-def as_keys(column: columns.Column) -> pa.Array:
+def as_strings(column: columns.Column) -> pa.Array:
     """A column as texts to look up."""
     if not isinstance(column, pa.Array):
         column = pa.array(column)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    return columns.utf8(column).cast(pa.large_string()) if columns.is_text(column) else column.cast(pa.large_string())
+    return columns.to_utf8(column).cast(pa.large_string()) if columns.is_text(column) else column.cast(pa.large_string())
 
 
-class Keys:
+class StringIdIndex:
     """The names of one node type's nodes."""
 
     def __init__(self, names: pa.Array) -> None:
@@ -36,46 +36,46 @@ class Keys:
         return len(self._names)
 
     @classmethod
-    def read(cls, table: Table, column: str, limit: int) -> Keys:
+    def read(cls, table: TableReader, column: str, limit: int) -> StringIdIndex:
         """Collect the names in a column of the type's files."""
-        found: list[pa.Array] = []
-        held = 0
+        name_arrays: list[pa.Array] = []
+        name_count = 0
         for batch in table.batches({column: pa.string()}, limit):
-            found.append(pc.unique(as_keys(batch.column(column)).drop_null()))
-            held += len(found[-1])
-            if held > MAX_KEYS:
-                raise InvalidRequest(f"{batch.file}: column {column!r} has more than {MAX_KEYS:,} names; give such a type an `id` of whole numbers")
-        return cls(pc.unique(pa.concat_arrays(found)) if found else pa.array([], pa.large_string()))
+            name_arrays.append(pc.unique(as_strings(batch.column(column)).drop_null()))
+            name_count += len(name_arrays[-1])
+            if name_count > MAX_STRING_IDS:
+                raise InvalidRequest(f"{batch.file}: column {column!r} has more than {MAX_STRING_IDS:,} names; give such a type an `id` of whole numbers")
+        return cls(pc.unique(pa.concat_arrays(name_arrays)) if name_arrays else pa.array([], pa.large_string()))
 
     def ids(self, column: columns.Column) -> tuple[Ids, Mask | None]:
         """int64[n], and a mask of the rows whose name is no node's."""
-        found = pc.index_in(as_keys(column), value_set=self._names)
-        unknown = np.asarray(found.is_null()) if found.null_count else None
-        return found.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), unknown
+        indices = pc.index_in(as_strings(column), value_set=self._names)
+        unknown_mask = np.asarray(indices.is_null()) if indices.null_count else None
+        return indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), unknown_mask
 
 
-class Seen:
+class SeenIds:
     """Which of the numbers 0 .. n - 1 came up before."""
 
     def __init__(self, size: int) -> None:
         self._seen = np.zeros(size, np.bool_)
 
-    def again(self, ids: Ids, good: Mask | None) -> Mask | None:
+    def find_repeats(self, ids: Ids, good_mask: Mask | None) -> Mask | None:
         """The rows of ``ids`` that repeat an earlier good one; the others count as seen from now on."""
-        rows = np.arange(len(ids)) if good is None else np.flatnonzero(good)
+        rows = np.arange(len(ids)) if good_mask is None else np.flatnonzero(good_mask)
         _, first = np.unique(ids[rows], return_index=True)
-        repeated = np.zeros(len(ids), np.bool_)
-        repeated[rows] = True
-        repeated[rows[first]] = self._seen[ids[rows[first]]]
+        is_repeat = np.zeros(len(ids), np.bool_)
+        is_repeat[rows] = True
+        is_repeat[rows[first]] = self._seen[ids[rows[first]]]
         self._seen[ids[rows]] = True
-        return repeated if repeated.any() else None
+        return is_repeat if is_repeat.any() else None
 
 
-def self_loops(ids: Iterator[Ids], looped: Ids) -> Iterator[Ids]:
-    """Ids that get an edge to themselves: all but those in ``looped`` (sorted)."""
+def ids_without_loops(ids: Iterator[Ids], existing: Ids) -> Iterator[Ids]:
+    """Ids that get an edge to themselves: all but those in ``existing`` (sorted)."""
     for chunk in ids:
-        if len(looped):
-            at = np.minimum(np.searchsorted(looped, chunk), len(looped) - 1)
-            chunk = chunk[looped[at] != chunk]
+        if len(existing):
+            positions = np.minimum(np.searchsorted(existing, chunk), len(existing) - 1)
+            chunk = chunk[existing[positions] != chunk]
         if len(chunk):
             yield chunk

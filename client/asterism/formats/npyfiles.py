@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from asterism.formats.chunks import Array, refuse
-from asterism.formats.tables import Batch, Described, missing_column, spans
+from asterism.formats.chunks import Array, mismatch_error
+from asterism.formats.tables import RowBatch, ColumnDescription, missing_column_error, spans
 from asterism_proto.arrays import DTYPES
 from asterism_proto.errors import InvalidRequest
 
@@ -35,8 +35,8 @@ class NpyFile:
         try:
             with path.open("rb") as file:
                 version = np.lib.format.read_magic(file)
-                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-                shape, fortran, dtype = read(file)
+                read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, fortran, dtype = read_header(file)
                 start = file.tell()
         except FileNotFoundError as error:
             raise InvalidRequest(f"{label}: there is no such file") from error
@@ -45,9 +45,9 @@ class NpyFile:
         if dtype.hasobject:
             raise InvalidRequest(f"{label}: holds Python objects; write an array of numbers")
         expected = start + dtype.itemsize * int(np.prod(shape, dtype=object))
-        found = path.stat().st_size
-        if found < expected:
-            raise refuse(label, expected, found, "bytes (it is cut off)")
+        actual = path.stat().st_size
+        if actual < expected:
+            raise mismatch_error(label, expected, actual, "bytes (it is cut off)")
         if not shape:
             raise InvalidRequest(f"{label}: a single value; expected an array with one entry per row")
         return cls(path=path, label=label, shape=shape, dtype=dtype, fortran=fortran and len(shape) > 1, start=start)
@@ -77,11 +77,11 @@ class NpyFile:
         return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def described(file: NpyFile) -> Described:
+def describe_file(file: NpyFile) -> ColumnDescription:
     """The dense feature that a file's entries are; InvalidRequest where they are none."""
     if file.dtype.name not in DTYPES:
         raise InvalidRequest(f"{file.label}: holds {file.dtype}; a feature is one of {', '.join(sorted(DTYPES))}")
-    return Described(kind="dense", dtype=file.dtype.name, shape=file.shape[1:])
+    return ColumnDescription(kind="dense", dtype=file.dtype.name, shape=file.shape[1:])
 
 
 def edge_columns(file: NpyFile) -> dict[str, NpyFile]:
@@ -90,7 +90,7 @@ def edge_columns(file: NpyFile) -> dict[str, NpyFile]:
     Either ``{"edges": [E, 2]}`` or ``{"src": [E], "dst": [E]}``, whichever lies in rows.
     """
     if len(file.shape) != 2 or 2 not in file.shape:
-        raise refuse(file.label, "[E, 2] or [2, E]", list(file.shape), "as the shape of an array of edges")
+        raise mismatch_error(file.label, "[E, 2] or [2, E]", list(file.shape), "as the shape of an array of edges")
     by_row = file.shape[1] == 2
     rows = file.shape[0] if by_row else file.shape[1]
     if by_row != file.fortran:
@@ -113,14 +113,14 @@ class NpyTable:
     """
 
     def __init__(self, files: Mapping[str, Sequence[NpyFile]]) -> None:
-        self._files = {name: list(listed) for name, listed in files.items()}
+        self._files = {name: list(column_files) for name, column_files in files.items()}
         first_name, first = next(iter(self._files.items()))
-        for name, listed in self._files.items():
-            if len(listed) != len(first):
-                raise InvalidRequest(f"column {name!r} has {len(listed)} files, column {first_name!r} has {len(first)}; expected as many")
-            for file, other in zip(listed, first, strict=True):
-                if file.rows != other.rows:
-                    raise refuse(file.label, f"{other.rows} (as {other.label})", file.rows, "rows")
+        for name, column_files in self._files.items():
+            if len(column_files) != len(first):
+                raise InvalidRequest(f"column {name!r} has {len(column_files)} files, column {first_name!r} has {len(first)}; expected as many")
+            for file, first_file in zip(column_files, first, strict=True):
+                if file.rows != first_file.rows:
+                    raise mismatch_error(file.label, f"{first_file.rows} (as {first_file.label})", file.rows, "rows")
 
     @property
     def rows(self) -> int | None:
@@ -130,13 +130,13 @@ class NpyTable:
     @property
     def nbytes(self) -> int:
         """Bytes in all."""
-        return sum(file.nbytes for listed in self._files.values() for file in listed)
+        return sum(file.nbytes for column_files in self._files.values() for file in column_files)
 
-    def has(self, column: str) -> bool:
+    def has_column(self, column: str) -> bool:
         """Whether a column has files of its own."""
         return column in self._files
 
-    def _find(self, column: str) -> tuple[list[NpyFile], str | int | None]:
+    def _find_column(self, column: str) -> tuple[list[NpyFile], str | int | None]:
         """The files of a column, and the field or column in them that it is."""
         if column in self._files:
             return self._files[column], None
@@ -150,45 +150,45 @@ class NpyTable:
         if "" in self._files:
             for file in self._files[""]:
                 if column not in (file.dtype.names or ()):
-                    raise missing_column(file.label, column, list(file.dtype.names or ()))
+                    raise missing_column_error(file.label, column, list(file.dtype.names or ()))
             return self._files[""], column
-        raise missing_column("files", column, list(self._files))
+        raise missing_column_error("files", column, list(self._files))
 
-    def describe(self, column: str) -> Described:
+    def describe(self, column: str) -> ColumnDescription:
         """As `Table.describe`."""
-        files, within = self._find(column)
-        if within is None:
-            kinds = [Described(kind="bytes") if file.dtype.kind in "SU" and len(file.shape) == 1 else described(file) for file in files]
-        elif isinstance(within, int):
-            kinds = [Described(kind="dense", dtype=described(file).dtype) for file in files]
+        files, field = self._find_column(column)
+        if field is None:
+            kinds = [ColumnDescription(kind="bytes") if file.dtype.kind in "SU" and len(file.shape) == 1 else describe_file(file) for file in files]
+        elif isinstance(field, int):
+            kinds = [ColumnDescription(kind="dense", dtype=describe_file(file).dtype) for file in files]
         else:
             kinds = []
             for file in files:
-                base = file.dtype[within]
+                base = file.dtype[field]
                 if base.kind in "SU":
-                    kinds.append(Described(kind="bytes"))
+                    kinds.append(ColumnDescription(kind="bytes"))
                     continue
                 if base.base.name not in DTYPES:
-                    raise InvalidRequest(f"{file.label}: field {within!r} holds {base}; a feature is one of {', '.join(sorted(DTYPES))}")
-                kinds.append(Described(kind="dense", dtype=base.base.name, shape=base.shape))
+                    raise InvalidRequest(f"{file.label}: field {field!r} holds {base}; a feature is one of {', '.join(sorted(DTYPES))}")
+                kinds.append(ColumnDescription(kind="dense", dtype=base.base.name, shape=base.shape))
         for file, kind in zip(files, kinds, strict=True):
             if kind != kinds[0]:
-                raise refuse(file.label, f"{kinds[0].dtype}{list(kinds[0].shape)}", f"{kind.dtype}{list(kind.shape)}", "a row, as in the first file")
+                raise mismatch_error(file.label, f"{kinds[0].dtype}{list(kinds[0].shape)}", f"{kind.dtype}{list(kind.shape)}", "a row, as in the first file")
         return kinds[0]
 
-    def batches(self, wanted: Mapping[str, pa.DataType | None], limit: int) -> Iterator[Batch]:
+    def batches(self, column_types: Mapping[str, pa.DataType | None], limit: int) -> Iterator[RowBatch]:
         """As `Table.batches`."""
-        found = {column: self._find(column) for column in wanted}
-        leading = next(iter(found.values()))[0] if found else next(iter(self._files.values()))
-        for at, lead in enumerate(leading):
-            for start, stop in spans(lead.rows, limit):
+        sources = {column: self._find_column(column) for column in column_types}
+        first_files = next(iter(sources.values()))[0] if sources else next(iter(self._files.values()))
+        for file_index, first_file in enumerate(first_files):
+            for start, stop in spans(first_file.rows, limit):
                 if start == stop:
                     continue
-                windows = {id(files): files[at].read(start, stop) for files, _ in found.values()}
+                windows = {id(files): files[file_index].read(start, stop) for files, _ in sources.values()}
                 columns: dict[str, Array] = {}
-                for column, (files, within) in found.items():
+                for column, (files, field) in sources.items():
                     window = windows[id(files)]
-                    columns[column] = window if within is None else window[:, within] if isinstance(within, int) else window[within]
+                    columns[column] = window if field is None else window[:, field] if isinstance(field, int) else window[field]
                 size = stop - start
                 nbytes = sum(window.nbytes for window in windows.values())
-                yield Batch(file=lead.label, first_row=start, size=size, rows=size, columns=columns, nbytes=nbytes)
+                yield RowBatch(file=first_file.label, first_row=start, size=size, rows=size, columns=columns, nbytes=nbytes)

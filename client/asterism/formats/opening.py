@@ -6,15 +6,15 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from asterism.formats.chunks import CHUNK_ROWS, Source
+from asterism.formats.chunks import CHUNK_ROWS, GraphSource
 from asterism.formats.dgl import ChunkedSource
 from asterism.formats.euler import EulerSource
 from asterism.formats.pglbox import PglboxSource, is_config
-from asterism.formats.plain import PlainSource
+from asterism.formats.plain import TabularSource
 from asterism_proto.errors import InvalidRequest
 
-_EULERS = re.compile(rb'"(nodes|edges)"\s*:\s*\[')
-_BLOCKS = re.compile(
+_EULER_2_PATTERN = re.compile(rb'"(nodes|edges)"\s*:\s*\[')
+_EULER_1_PATTERN = re.compile(
     rb'\s*\{\s*("node_(id|type|weight)"\s*:\s*[-0-9]|"(neighbor|(uint64|float|binary)_feature)"\s*:\s*(\{|null)|"edge"\s*:\s*(\[|null))'
 )
 _HEAD_BYTES = 4096
@@ -27,7 +27,7 @@ def open_source(
     weights: Mapping[str, str] | None = None,
     rename: Mapping[str, str] | None = None,
     root: str | Path | None = None,
-) -> Source:
+) -> GraphSource:
     """Open a graph in files; nothing but headers is read, but for Euler's JSON, which has none.
 
     Parameters
@@ -57,7 +57,7 @@ def open_source(
         path = path / "metadata.json"
     elif path.is_dir() and (path / "graph.json").is_file():
         path = path / "graph.json"
-    if path.is_file() and path.suffix == ".json" and (euler := _of_euler(path)):
+    if path.is_file() and path.suffix == ".json" and (euler := _euler_version(path)):
         if weights or root is not None:
             raise InvalidRequest(f"{path}: Euler's JSON says itself what weighs how much, and names no files; leave `weights` and `root` out")
         return EulerSource(path, chunk_rows=chunk_rows, rename=rename or {}, blocks=euler == 1)
@@ -70,15 +70,15 @@ def open_source(
             raise InvalidRequest(f"{path}: a schema file says itself which columns are weights and what features are called")
         if is_config(path):
             return PglboxSource(path, root=None if root is None else Path(root), chunk_rows=chunk_rows)
-        return PlainSource(path, root=None if root is None else Path(root), chunk_rows=chunk_rows)
+        return TabularSource(path, root=None if root is None else Path(root), chunk_rows=chunk_rows)
     raise InvalidRequest(
         f"{path}: expected a folder with metadata.json (DGL's chunked graph format), Euler's graph.json, a YAML schema file, "
         "or a configuration of PGLBox"
     )
 
 
-def _of_euler(path: Path) -> int:
+def _euler_version(path: Path) -> int:
     """Of which Euler a JSON file is: 2, where it begins with a list of nodes or edges; 1, where with a block; 0: it is another one's."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
-    return 1 if _BLOCKS.match(head) else 2 if _EULERS.search(head) else 0
+    return 1 if _EULER_1_PATTERN.match(head) else 2 if _EULER_2_PATTERN.search(head) else 0

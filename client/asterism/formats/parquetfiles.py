@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import parquet
 
-from asterism.formats.chunks import refuse
-from asterism.formats.tables import Batch, Described, missing_column
+from asterism.formats.chunks import mismatch_error
+from asterism.formats.tables import RowBatch, ColumnDescription, missing_column_error
 from asterism_proto.arrays import DTYPES
 from asterism_proto.errors import InvalidRequest
 
@@ -24,20 +24,20 @@ def open_parquet(path: Path, label: str) -> parquet.ParquetFile:
         raise InvalidRequest(f"{label}: not a whole Parquet file ({error})") from error
 
 
-def described(label: str, field: pa.Field) -> Described:
+def describe_field(label: str, field: pa.Field) -> ColumnDescription:
     """What a column of an Arrow type is as a feature."""
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return Described(kind="bytes")
+        return ColumnDescription(kind="bytes")
     if pa.types.is_fixed_size_list(kind) and _dtype(kind.value_type):
-        return Described(kind="dense", dtype=_dtype(kind.value_type), shape=(kind.list_size,))
+        return ColumnDescription(kind="dense", dtype=_dtype(kind.value_type), shape=(kind.list_size,))
     if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _dtype(kind.value_type):
-        whole = pa.types.is_integer(kind.value_type)
-        return Described(kind="ragged", dtype="int64" if whole else "float32")
+        is_integer = pa.types.is_integer(kind.value_type)
+        return ColumnDescription(kind="ragged", dtype="int64" if is_integer else "float32")
     dtype = _dtype(kind)
     if not dtype:
         raise InvalidRequest(f"{label}: column {field.name!r} holds {field.type}; a feature is numbers, lists of numbers, or strings")
-    return Described(kind="dense", dtype=dtype)
+    return ColumnDescription(kind="dense", dtype=dtype)
 
 
 def _dtype(kind: pa.DataType) -> str:
@@ -68,39 +68,39 @@ class ParquetTable:
         """Bytes in all."""
         return sum(path.stat().st_size for path, _ in self._files)
 
-    def describe(self, column: str) -> Described:
+    def describe(self, column: str) -> ColumnDescription:
         """As `Table.describe`."""
         kinds = []
         for path, label in self._files:
             schema = open_parquet(path, label).schema_arrow
             if column not in schema.names:
-                raise missing_column(label, column, schema.names)
-            kinds.append(described(label, schema.field(column)))
+                raise missing_column_error(label, column, schema.names)
+            kinds.append(describe_field(label, schema.field(column)))
             if kinds[-1] != kinds[0]:
-                raise refuse(
+                raise mismatch_error(
                     label, f"{kinds[0].kind} {kinds[0].dtype}{list(kinds[0].shape)}", f"{kinds[-1].kind} {kinds[-1].dtype}", "as in the first file"
                 )
         return kinds[0]
 
-    def batches(self, wanted: Mapping[str, pa.DataType | None], limit: int) -> Iterator[Batch]:
+    def batches(self, column_types: Mapping[str, pa.DataType | None], limit: int) -> Iterator[RowBatch]:
         """As `Table.batches`."""
         for path, label in self._files:
             file = open_parquet(path, label)
-            for column in wanted:
+            for column in column_types:
                 if column not in file.schema_arrow.names:
-                    raise missing_column(label, column, file.schema_arrow.names)
+                    raise missing_column_error(label, column, file.schema_arrow.names)
             total, size, row = max(file.metadata.num_rows, 1), path.stat().st_size, 0
-            for batch in read_batches(file, label, list(wanted), limit):
-                after = row + batch.num_rows
-                yield Batch(
+            for batch in read_batches(file, label, list(column_types), limit):
+                next_row = row + batch.num_rows
+                yield RowBatch(
                     file=label,
                     first_row=row,
                     size=batch.num_rows,
                     rows=batch.num_rows,
-                    columns={name: batch.column(name) for name in wanted},
-                    nbytes=size * after // total - size * row // total,
+                    columns={name: batch.column(name) for name in column_types},
+                    nbytes=size * next_row // total - size * row // total,
                 )
-                row = after
+                row = next_row
 
 
 def read_batches(file: parquet.ParquetFile, label: str, columns: list[str], limit: int) -> Iterator[pa.RecordBatch]:

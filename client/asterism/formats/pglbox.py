@@ -10,26 +10,26 @@ from typing import Any
 import numpy as np
 
 from asterism.formats import edges as edge_rows
-from asterism.formats.chunks import CHUNK_BYTES, CHUNK_ROWS, EdgeChunk, Exists, Ids, NodeChunk, bounded, safe_name
+from asterism.formats.chunks import CHUNK_BYTES, CHUNK_ROWS, EdgeChunk, ExistsCheck, Ids, NodeChunk, split_to_limit, display_path
 from asterism.formats.csvfiles import CsvOptions, CsvTable
-from asterism.formats.keys import Keys
-from asterism.formats.pglboxconfig import DONE, Config, read_config
+from asterism.formats.keys import StringIdIndex
+from asterism.formats.pglboxconfig import DONE_MARKER, Config, read_config
 from asterism.formats.pglboxnodes import NodeLines, Slot, slots_of
-from asterism.formats.pglboxparts import PartTable
+from asterism.formats.pglboxparts import PartFilesTable
 from asterism.formats.spec import EdgeSpec, FeatureSpec, Files, TableSpec
-from asterism.formats.tables import Table
+from asterism.formats.tables import TableReader
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import EdgeType, NodeType, Schema
 
-_KEY = re.compile(r"^etype2files\s*:", re.MULTILINE)
-_BESIDE = ("_", ".")
+_CONFIG_PATTERN = re.compile(r"^etype2files\s*:", re.MULTILINE)
+_SKIPPED_PREFIXES = ("_", ".")
 _ENDS = ("src", "dst")
 
 
 def is_config(path: Path) -> bool:
     """Whether a YAML file is a configuration of PGLBox or Graph4Rec."""
     try:
-        return _KEY.search(path.read_text(encoding="utf-8")) is not None
+        return _CONFIG_PATTERN.search(path.read_text(encoding="utf-8")) is not None
     except (OSError, UnicodeDecodeError):
         return False
 
@@ -51,22 +51,22 @@ class PglboxSource:
         self.config = read_config(path, root)
         self.chunk_rows = chunk_rows
         self._slots = slots_of(self.config)
-        self._node_files = {name: files_of(self.config, f"ntype2files: {name!r}", said) for name, said in self.config.node_files.items()}
-        self.tables: dict[str, Table] = {}
+        self._node_files = {name: list_files(self.config, f"ntype2files: {name!r}", location) for name, location in self.config.node_files.items()}
+        self.tables: dict[str, TableReader] = {}
         self._edges: list[EdgeSpec] = []
-        for triple, said in self.config.edge_files.items():
-            self._open_edges(triple, files_of(self.config, f"etype2files: {':'.join(triple)!r}", said))
-        self._schema = self._made()
+        for triple, location in self.config.edge_files.items():
+            self._open_edges(triple, list_files(self.config, f"etype2files: {':'.join(triple)!r}", location))
+        self._schema = self._build_schema()
 
     def _open_edges(self, triple: tuple[str, str, str], files: Files) -> None:
         name = ":".join(triple)
-        weighted = any(_columns(path) > 2 for path, _ in files[:1])
+        weighted = any(_count_columns(path) > 2 for path, _ in files[:1])
         options = CsvOptions(delimiter="\t", header=False, quote="", columns=(*_ENDS, "weight") if weighted else _ENDS)
-        table: Table = CsvTable(files, options)
+        table: TableReader = CsvTable(files, options)
         if self.config["hadoop_shard"] or self.config["auto_shard"]:
-            table = PartTable([(label, CsvTable([(path, label)], options)) for path, label in files], self.config["num_part"])
+            table = PartFilesTable([(label, CsvTable([(path, label)], options)) for path, label in files], self.config["num_part"])
         self.tables[name] = table
-        same = triple[0] == triple[2]
+        same_type = triple[0] == triple[2]
         self._edges.append(
             EdgeSpec(
                 name=name,
@@ -74,19 +74,19 @@ class PglboxSource:
                 src="src",
                 dst="dst",
                 weight="weight" if weighted else None,
-                reverse=triple[1] if self.config["symmetry"] and not same else None,
-                symmetry=self.config["symmetry"] and same,
+                reverse=triple[1] if self.config["symmetry"] and not same_type else None,
+                symmetry=self.config["symmetry"] and same_type,
             )
         )
 
-    def _made(self) -> Schema:
+    def _build_schema(self) -> Schema:
         nodes = tuple(NodeType(name=name, features=tuple(slot.feature for slot in self._slots_of(name))) for name in self.config.node_files)
         weighted = {edge.name: edge.weight is not None for edge in self._edges}
-        made = []
+        edge_types = []
         for src, relation, dst in self.config.triples:
-            heavy = weighted.get(f"{src}:{relation}:{dst}", weighted.get(f"{dst}:{relation}:{src}", False))
-            made.append(EdgeType(src_type=src, relation=relation, dst_type=dst, weighted=heavy))
-        return Schema(node_types=nodes, edge_types=tuple(made), ids="global")
+            is_weighted = weighted.get(f"{src}:{relation}:{dst}", weighted.get(f"{dst}:{relation}:{src}", False))
+            edge_types.append(EdgeType(src_type=src, relation=relation, dst_type=dst, weighted=is_weighted))
+        return Schema(node_types=nodes, edge_types=tuple(edge_types), ids="global")
 
     def _slots_of(self, ntype: str) -> tuple[Slot, ...]:
         return tuple(slot for slot in self._slots if slot.ntype in ("", ntype))
@@ -121,7 +121,7 @@ class PglboxSource:
         """Rows of a batch."""
         return max(1, min(self.chunk_rows, CHUNK_BYTES // 20))
 
-    def keys(self, ntype: str) -> Keys | None:
+    def string_id_index(self, ntype: str) -> StringIdIndex | None:
         """None: nodes are known by numbers."""
         return None
 
@@ -130,7 +130,7 @@ class PglboxSource:
         """None: ids are whole numbers."""
         return None
 
-    def counted(self, ntype: str) -> int | None:
+    def dense_count(self, ntype: str) -> int | None:
         """None: nobody knows before the files are read."""
         return None
 
@@ -142,37 +142,37 @@ class PglboxSource:
 
     def node_chunks(self) -> Iterator[NodeChunk]:
         """As `Source.node_chunks`: a file that several types share is read once."""
-        wanted: dict[Path, tuple[str, dict[str, tuple[Slot, ...]]]] = {}
+        types_by_file: dict[Path, tuple[str, dict[str, tuple[Slot, ...]]]] = {}
         for name, files in self._node_files.items():
             for path, label in files:
-                wanted.setdefault(path, (label, {}))[1][name] = self._slots_of(name)
-        for path, (label, types) in wanted.items():
+                types_by_file.setdefault(path, (label, {}))[1][name] = self._slots_of(name)
+        for path, (label, types) in types_by_file.items():
             for chunk in NodeLines(path, label, types).chunks(self.chunk_rows):
-                yield from bounded(chunk)
+                yield from split_to_limit(chunk)
 
-    def edge_chunks(self, exists: Exists | None = None) -> Iterator[EdgeChunk]:
+    def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
         """As `Source.edge_chunks`."""
         for edge in self._edges:
-            yield from edge_rows.edge_type(self, edge, exists)
+            yield from edge_rows.read_edge_type(self, edge, exists)
 
 
-def files_of(config: Config, what: str, said: str) -> Files:
+def list_files(config: Config, description: str, location: str) -> Files:
     """A file, or the files of a folder by name; those that begin with ``_`` or ``.`` hold no rows."""
-    path = config.root / said
+    path = config.root / location
     if path.is_file():
-        return ((path, safe_name(path, config.root)),)
+        return ((path, display_path(path, config.root)),)
     if not path.is_dir():
-        raise InvalidRequest(f"{config.path}: {what}: {said}: there is no such file or folder under {config.root}")
-    found = sorted(one for one in path.iterdir() if one.is_file() and not one.name.startswith(_BESIDE) and one.name != DONE)
-    for one in found:
-        if one.suffix in (".gz", ".zip", ".bz2", ".zst"):
-            raise InvalidRequest(f"{safe_name(one, config.root)}: is compressed; unpack it")
-    if not found:
-        raise InvalidRequest(f"{config.path}: {what}: {said}: the folder has no files")
-    return tuple((one, safe_name(one, config.root)) for one in found)
+        raise InvalidRequest(f"{config.path}: {description}: {location}: there is no such file or folder under {config.root}")
+    files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith(_SKIPPED_PREFIXES) and file.name != DONE_MARKER)
+    for file in files:
+        if file.suffix in (".gz", ".zip", ".bz2", ".zst"):
+            raise InvalidRequest(f"{display_path(file, config.root)}: is compressed; unpack it")
+    if not files:
+        raise InvalidRequest(f"{config.path}: {description}: {location}: the folder has no files")
+    return tuple((file, display_path(file, config.root)) for file in files)
 
 
-def _columns(path: Path) -> int:
+def _count_columns(path: Path) -> int:
     """How many columns the first line that is not blank has."""
     with path.open("rb") as file:
         for line in file:
@@ -189,11 +189,11 @@ def read_nodes(config: Config, key: str) -> dict[str, Ids]:
     InvalidRequest
         Naming file, line and value of the first row that is none.
     """
-    found: dict[str, list[Ids]] = {}
+    ids_by_type: dict[str, list[Ids]] = {}
     types: dict[str, tuple[Slot, ...]] = dict.fromkeys(config.node_files, ())
-    for path, label in files_of(config, key, config[key]):
+    for path, label in list_files(config, key, config[key]):
         for chunk in NodeLines(path, label, types).chunks(CHUNK_ROWS):
             if chunk.bad:
                 raise InvalidRequest(str(chunk.bad[0]))
-            found.setdefault(chunk.ntype, []).append(chunk.ids)
-    return {name: np.unique(np.concatenate(parts)) for name, parts in found.items()}
+            ids_by_type.setdefault(chunk.ntype, []).append(chunk.ids)
+    return {name: np.unique(np.concatenate(parts)) for name, parts in ids_by_type.items()}

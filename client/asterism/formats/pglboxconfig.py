@@ -13,18 +13,18 @@ import yaml
 
 from asterism.metapaths import Metapath
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.words import checked_name
+from asterism_proto.words import validate_name
 
-TO = "to"
+DEFAULT_RELATION = "to"
 """The relation of an edge type that is written without one: ``u2i`` is ``u:to:i``."""
-DONE = "to.hadoop.done"
+DONE_MARKER = "to.hadoop.done"
 """The file that says that a window's data is complete."""
 _TIME = "%Y%m%d/%H"
 
 _ALIASES = {"sample_num_list": "samples", "infer_sample_num_list": "infer_samples", "batch_pair_size": "batch_size", "shard_num": "num_part"}
 """Graph4Rec's names."""
 
-_ELSEWHERE = {
+_IGNORED_GROUPS = {
     "the model": """
         nodeid_slot slot_pool_type feature_mode model_type emb_size embed_size hidden_size init_range loss_type margin softsign gcl_loss
         sage_layer_type sage_alpha sage_act hcl res_alpha interact_mode num_nodes token_slot""",
@@ -39,17 +39,17 @@ _ELSEWHERE = {
         metapath_split_opt num_workers pair_stream_shuffle_size dataset_type collatefn debug_mode""",
     "its file system": "hadoop_home graph_data_fs_name graph_data_fs_ugi output_fs_name output_fs_ugi fs_name fs_ugi",
 }
-IGNORED: Mapping[str, str] = {key: whose for whose, keys in _ELSEWHERE.items() for key in keys.split()}
+IGNORED: Mapping[str, str] = {key: whose for whose, keys in _IGNORED_GROUPS.items() for key in keys.split()}
 """Keys that mean nothing here, and whose they are."""
 
 
-def _whole(least: int) -> Callable[[Any], Any]:
-    def read(value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(f"a whole number, {least} or more")
+def _whole(minimum: int) -> Callable[[Any], Any]:
+    def parse(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+            raise ValueError(f"a whole number, {minimum} or more")
         return value
 
-    return read
+    return parse
 
 
 def _flag(value: Any) -> bool:
@@ -92,12 +92,12 @@ def _time(value: Any) -> datetime | None:
 
 
 def _features(value: Any) -> tuple[tuple[str, str, str], ...]:
-    found = []
+    features = []
     for entry in value or ():
-        if not isinstance(entry, list) or len(entry) < 3 or not all(isinstance(word, str) for word in entry[:3]) or entry[2] not in _KINDS:
+        if not isinstance(entry, list) or len(entry) < 3 or not all(isinstance(item, str) for item in entry[:3]) or entry[2] not in _KINDS:
             raise ValueError(f"a list of [node type, name, {' or '.join(_KINDS)}, length]")
-        found.append((entry[0], entry[1], entry[2]))
-    return tuple(found)
+        features.append((entry[0], entry[1], entry[2]))
+    return tuple(features)
 
 
 _KINDS = ("string", "int32", "int64", "float32", "float64")
@@ -186,19 +186,19 @@ class Config:
     @property
     def triples(self) -> tuple[tuple[str, str, str], ...]:
         """Every edge type: those of files, each followed by its way back where edges are symmetric."""
-        ways = [(triple, (triple[2], triple[1], triple[0])) if self["symmetry"] else (triple,) for triple in self.edge_files]
-        return tuple(dict.fromkeys(triple for way in ways for triple in way))
+        directions = [(triple, (triple[2], triple[1], triple[0])) if self["symmetry"] else (triple,) for triple in self.edge_files]
+        return tuple(dict.fromkeys(triple for triples in directions for triple in triples))
 
     def windows(self) -> list[Window]:
         """The windows of a routine training whose folders are there, in order, from ``newest_time`` or ``start_time`` on."""
         time = self["newest_time"] or self["start_time"]
         if self["train_mode"] != "online_train" or time is None:
             raise InvalidRequest(f"{self.path}: windows need train_mode: online_train, and a start_time")
-        found = []
+        windows = []
         while (folder := self.root / time.strftime(_TIME)).is_dir():
-            found.append(Window(time=time, folder=folder, ready=(folder / DONE).exists()))
+            windows.append(Window(time=time, folder=folder, ready=(folder / DONE_MARKER).exists()))
             time += timedelta(hours=self["time_delta"])
-        return found
+        return windows
 
 
 def read_config(path: str | Path, root: str | Path | None = None) -> Config:
@@ -219,31 +219,31 @@ def read_config(path: str | Path, root: str | Path | None = None) -> Config:
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
-        said = yaml.safe_load(text)
+        document = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InvalidRequest(f"{path}: can not be read ({error})") from error
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         raise InvalidRequest(f"{path}: expected keys and values, as PGLBox's configurations have")
     try:
-        return _config(path, text, said, root)
+        return _build_config(path, text, document, root)
     except InvalidRequest as error:
         raise InvalidRequest(f"{path}: {error.message}") from error
 
 
-def _config(path: Path, text: str, said: Mapping[Any, Any], root: str | Path | None) -> Config:
+def _build_config(path: Path, text: str, document: Mapping[Any, Any], root: str | Path | None) -> Config:
     values = {key: default for key, (_, default) in _READ.items()}
-    for key, value in said.items():
+    for key, value in document.items():
         name = _ALIASES.get(key, key)
         if name not in _READ and name not in IGNORED:
-            near = difflib.get_close_matches(str(key), [*KEYS, *IGNORED], n=1)
-            raise InvalidRequest(f"unknown key {key!r}" + (f"; did you mean {near[0]!r}?" if near else "; docs/pglbox.md lists those there are"))
+            close_matches = difflib.get_close_matches(str(key), [*KEYS, *IGNORED], n=1)
+            raise InvalidRequest(f"unknown key {key!r}" + (f"; did you mean {close_matches[0]!r}?" if close_matches else "; docs/pglbox.md lists those there are"))
         if name in _READ and not (value is None and _READ[name][1] is None):
             try:
                 values[name] = _READ[name][0](value)
             except ValueError as error:
                 raise InvalidRequest(f"{key}: {value!r}: expected {error}") from error
-    edge_files = {_triple(name): files for name, files in _files("etype2files", values["etype2files"]).items()}
-    node_files = {checked_name("node type", name): files for name, files in _files("ntype2files", values["ntype2files"]).items()}
+    edge_files = {_parse_triple(name): files for name, files in _parse_files("etype2files", values["etype2files"]).items()}
+    node_files = {validate_name("node type", name): files for name, files in _parse_files("ntype2files", values["ntype2files"]).items()}
     if not edge_files or not node_files:
         raise InvalidRequest("etype2files and ntype2files say which files hold edges and nodes; give both")
     for triple in edge_files:
@@ -252,86 +252,86 @@ def _config(path: Path, text: str, said: Mapping[Any, Any], root: str | Path | N
                 raise InvalidRequest(f"etype2files: {end!r} of {'2'.join(triple)!r} is no node type of ntype2files: {', '.join(node_files)}")
     if values["sage_mode"] and (not values["samples"] or (values["need_inference"] and not values["infer_samples"])):
         raise InvalidRequest("sage_mode: True needs samples, and infer_samples where need_inference is: neighbors per hop")
-    made = Config(
+    config = Config(
         path=path,
         text=text,
-        root=_root(path, values, root),
+        root=_data_root(path, values, root),
         edge_files=edge_files,
         node_files=node_files,
         metapaths=(),
-        pair_labels=_labels(values["pair_label"], node_files),
-        infer_types=_infer_types(values["infer_node_type"], node_files),
+        pair_labels=_parse_pair_labels(values["pair_label"], node_files),
+        infer_types=_parse_infer_types(values["infer_node_type"], node_files),
         values=values,
-        ignored={key: IGNORED[key] for key in said if key in IGNORED},
+        ignored={key: IGNORED[key] for key in document if key in IGNORED},
     )
-    return replace(made, metapaths=_metapaths(values["meta_path"], made))
+    return replace(config, metapaths=_build_metapaths(values["meta_path"], config))
 
 
-def _root(path: Path, values: Mapping[str, Any], root: str | Path | None) -> Path:
+def _data_root(path: Path, values: Mapping[str, Any], root: str | Path | None) -> Path:
     if root is not None:
         return Path(root)
-    word = "graph_data_hdfs_path" if values["train_mode"] == "online_train" and values["graph_data_hdfs_path"] else "graph_data_local_path"
-    said = str(values[word] or values["graph_data_hdfs_path"])
-    if said.startswith(("hdfs:", "afs:")):
-        raise InvalidRequest(f"{word}: {said!r}: files are read here; bring them here and say their folder as `root`")
-    return path.parent / said
+    config_key = "graph_data_hdfs_path" if values["train_mode"] == "online_train" and values["graph_data_hdfs_path"] else "graph_data_local_path"
+    location = str(values[config_key] or values["graph_data_hdfs_path"])
+    if location.startswith(("hdfs:", "afs:")):
+        raise InvalidRequest(f"{config_key}: {location!r}: files are read here; bring them here and say their folder as `root`")
+    return path.parent / location
 
 
-def _files(key: str, text: str) -> dict[str, str]:
+def _parse_files(key: str, text: str) -> dict[str, str]:
     """``a:files,b:files`` as a mapping."""
-    found: dict[str, str] = {}
-    for word in filter(None, (part.strip() for part in text.split(","))):
-        name, colon, files = word.partition(":")
-        if not (name.strip() and colon and files.strip()) or name.strip() in found:
-            raise InvalidRequest(f"{key}: {word!r}: expected type:file or folder, and each type once")
-        found[name.strip()] = files.strip()
-    return found
+    files_by_type: dict[str, str] = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        name, colon, files = entry.partition(":")
+        if not (name.strip() and colon and files.strip()) or name.strip() in files_by_type:
+            raise InvalidRequest(f"{key}: {entry!r}: expected type:file or folder, and each type once")
+        files_by_type[name.strip()] = files.strip()
+    return files_by_type
 
 
-def _triple(name: str) -> tuple[str, str, str]:
+def _parse_triple(name: str) -> tuple[str, str, str]:
     """``u2i`` or ``u2buy2i`` as a triple."""
     parts = name.split("2")
     if len(parts) not in (2, 3) or not all(parts):
         raise InvalidRequest(f"edge type {name!r}: expected a2b or a2relation2b")
-    src, relation, dst = (parts[0], TO, parts[1]) if len(parts) == 2 else parts
-    return src, checked_name("edge type", relation), dst
+    src, relation, dst = (parts[0], DEFAULT_RELATION, parts[1]) if len(parts) == 2 else parts
+    return src, validate_name("edge type", relation), dst
 
 
-def _metapaths(text: str, config: Config) -> tuple[Metapath, ...]:
-    found = []
+def _build_metapaths(text: str, config: Config) -> tuple[Metapath, ...]:
+    metapaths = []
     for path in filter(None, (part.strip() for part in text.split(";"))):
-        steps = [_triple(word.strip()) for word in path.split("-")]
-        for number, step in enumerate(steps, 1):
+        steps = [_parse_triple(triple_text.strip()) for triple_text in path.split("-")]
+        for step_number, step in enumerate(steps, 1):
             if step not in config.triples:
-                turned = (step[2], step[1], step[0]) in config.triples
-                known = ", ".join(_written(triple) for triple in config.triples)
-                hint = "symmetry: True makes it of the other way" if turned else f"there are {known}"
-                raise InvalidRequest(f"meta_path: {path!r}, step {number}: no edge type {_written(step)!r}; {hint}")
-            if number > 1 and steps[number - 2][2] != step[0]:
-                raise InvalidRequest(f"meta_path: {path!r}, step {number} starts at {step[0]!r}; the step before ends at {steps[number - 2][2]!r}")
+                has_reverse = (step[2], step[1], step[0]) in config.triples
+                known_types = ", ".join(_format_triple(triple) for triple in config.triples)
+                hint = "symmetry: True makes it of the other way" if has_reverse else f"there are {known_types}"
+                raise InvalidRequest(f"meta_path: {path!r}, step {step_number}: no edge type {_format_triple(step)!r}; {hint}")
+            if step_number > 1 and steps[step_number - 2][2] != step[0]:
+                raise InvalidRequest(f"meta_path: {path!r}, step {step_number} starts at {step[0]!r}; the step before ends at {steps[step_number - 2][2]!r}")
         types = (*(step[0] for step in steps), steps[-1][2])
-        found.append(Metapath(text=path, steps=tuple(map(":".join, steps)), node_types=types))
-    return tuple(found)
+        metapaths.append(Metapath(text=path, steps=tuple(map(":".join, steps)), node_types=types))
+    return tuple(metapaths)
 
 
-def _written(triple: tuple[str, str, str]) -> str:
+def _format_triple(triple: tuple[str, str, str]) -> str:
     src, relation, dst = triple
-    return f"{src}2{dst}" if relation == TO else f"{src}2{relation}2{dst}"
+    return f"{src}2{dst}" if relation == DEFAULT_RELATION else f"{src}2{relation}2{dst}"
 
 
-def _labels(text: str, types: Mapping[str, str]) -> dict[tuple[str, str], int]:
-    found = {}
-    for word, label in _files("pair_label", text).items():
-        pair = tuple(word.split("2"))
+def _parse_pair_labels(text: str, types: Mapping[str, str]) -> dict[tuple[str, str], int]:
+    labels = {}
+    for pair_text, label in _parse_files("pair_label", text).items():
+        pair = tuple(pair_text.split("2"))
         if len(pair) != 2 or not set(pair) <= set(types) or not label.isdecimal():
-            raise InvalidRequest(f"pair_label: {word}:{label}: expected a2b:number of node types {', '.join(types)}")
-        found[pair[0], pair[1]] = int(label)
-    return found
+            raise InvalidRequest(f"pair_label: {pair_text}:{label}: expected a2b:number of node types {', '.join(types)}")
+        labels[pair[0], pair[1]] = int(label)
+    return labels
 
 
-def _infer_types(text: str, types: Mapping[str, str]) -> tuple[str, ...]:
-    named = [word.strip() for word in text.split(";") if word.strip()]
-    unknown = [name for name in named if name not in types]
+def _parse_infer_types(text: str, types: Mapping[str, str]) -> tuple[str, ...]:
+    names = [name_text.strip() for name_text in text.split(";") if name_text.strip()]
+    unknown = [name for name in names if name not in types]
     if unknown:
         raise InvalidRequest(f"infer_node_type: no node type {unknown[0]!r}; there are {', '.join(types)}")
-    return tuple(named or types)
+    return tuple(names or types)

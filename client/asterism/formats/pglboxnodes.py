@@ -13,16 +13,16 @@ import pyarrow.compute as pc
 
 from asterism.foreign import as_name
 from asterism.formats import columns, csvlines
-from asterism.formats.chunks import BadRow, FeatureValue, Ids, Mask, NodeChunk, pick
-from asterism.formats.csvfiles import BLOCK_BYTES, LONGEST_ROW
+from asterism.formats.chunks import BadRow, FeatureValue, Ids, Mask, NodeChunk, select_rows
+from asterism.formats.csvfiles import BLOCK_BYTES, MAX_ROW_BYTES
 from asterism.formats.pglboxconfig import Config
-from asterism.formats.sieve import why_no_id
+from asterism.formats.sieve import id_error
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Feature
 
-_BETWEEN = r"[:\x20]"
+_NAME_SEPARATOR = r"[:\x20]"
 """What stands between a slot and its values."""
-_VALUES = r"[,\x20]+"
+_VALUE_SEPARATOR = r"[,\x20]+"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,18 +38,18 @@ class Slot:
 
 def slots_of(config: Config) -> tuple[Slot, ...]:
     """The features that a configuration names: ``slots``, lists of whole numbers; and Graph4Rec's ``nfeat_info``."""
-    found = [Slot(name=name, ntype="", feature=Feature(name=as_name(name), kind="ragged", dtype="int64")) for name in config["slots"]]
+    slots = [Slot(name=name, ntype="", feature=Feature(name=as_name(name), kind="ragged", dtype="int64")) for name in config["slots"]]
     for ntype, name, kind in config["nfeat_info"]:
         if ntype not in config.node_files:
             raise InvalidRequest(f"{config.path}: nfeat_info: no node type {ntype!r}; there are {', '.join(config.node_files)}")
         dtype = "float32" if kind.startswith("float") else "int64"
         feature = Feature(name=as_name(name), kind="bytes") if kind == "string" else Feature(name=as_name(name), kind="ragged", dtype=dtype)
-        found.append(Slot(name=name, ntype=ntype, feature=feature))
-    return tuple(found)
+        slots.append(Slot(name=name, ntype=ntype, feature=feature))
+    return tuple(slots)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Lines:
+class _ParsedLines:
     """Lines that are not blank."""
 
     numbers: Ids
@@ -81,127 +81,127 @@ class NodeLines:
         """The nodes, a block of lines after the other, type by type."""
         for first, data in self._blocks():
             lines = self._lines(first, data)
-            bad, nbytes = lines.bad, len(data)
-            some = False
+            bad_rows, nbytes = lines.bad, len(data)
+            has_rows = False
             for ntype, slots in self._types.items():
-                mine = np.flatnonzero(np.asarray(pc.equal(lines.kinds, ntype)))
-                for start in range(0, len(mine), limit):
-                    yield self._chunk(ntype, slots, lines, mine[start : start + limit], bad, nbytes)
-                    bad, nbytes, some = (), 0, True
-            if not some:  # what is bad has to be told all the same
-                yield NodeChunk(ntype=next(iter(self._types)), file=self._label, first_row=first, ids=np.zeros(0, np.int64), bad=bad, nbytes=nbytes)
+                type_rows = np.flatnonzero(np.asarray(pc.equal(lines.kinds, ntype)))
+                for start in range(0, len(type_rows), limit):
+                    yield self._chunk(ntype, slots, lines, type_rows[start : start + limit], bad_rows, nbytes)
+                    bad_rows, nbytes, has_rows = (), 0, True
+            if not has_rows:  # what is bad has to be told all the same
+                yield NodeChunk(ntype=next(iter(self._types)), file=self._label, first_row=first, ids=np.zeros(0, np.int64), bad=bad_rows, nbytes=nbytes)
 
     def _blocks(self) -> Iterator[tuple[int, bytes]]:
         """Whole lines, and the number of the first."""
-        line, rest = 1, b""
+        line, incomplete = 1, b""
         with self._path.open("rb") as file:
             while True:
-                read = file.read(BLOCK_BYTES)
-                data = rest + read
-                end = data.rfind(b"\n") + 1 if read else len(data)
-                if not end and len(data) > LONGEST_ROW:
-                    raise InvalidRequest(f"{self._label}: line {line} is longer than {LONGEST_ROW} bytes")
+                new_data = file.read(BLOCK_BYTES)
+                data = incomplete + new_data
+                end = data.rfind(b"\n") + 1 if new_data else len(data)
+                if not end and len(data) > MAX_ROW_BYTES:
+                    raise InvalidRequest(f"{self._label}: line {line} is longer than {MAX_ROW_BYTES} bytes")
                 if end:
                     yield line, data[:end]
                     line += data.count(b"\n", 0, end)
-                rest = data[end:]
-                if not read:
+                incomplete = data[end:]
+                if not new_data:
                     return
 
-    def _lines(self, first: int, data: bytes) -> _Lines:
+    def _lines(self, first: int, data: bytes) -> _ParsedLines:
         ends = csvlines.line_ends(data)
         offsets = np.concatenate((np.zeros(1, np.int64), ends + 1))
         offsets[-1] = min(offsets[-1], len(data))
         array = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-        text = pc.utf8_rtrim(columns.utf8(array), " \r\n\t")
-        there = np.flatnonzero(np.asarray(pc.not_equal(text, "")))
-        text = text.take(pa.array(there))
+        text = pc.utf8_rtrim(columns.to_utf8(array), " \r\n\t")
+        non_empty = np.flatnonzero(np.asarray(pc.not_equal(text, "")))
+        text = text.take(pa.array(non_empty))
         fields = pc.split_pattern(text, "\t", max_splits=2)
         widths = pc.list_value_length(fields).to_numpy(zero_copy_only=False)
-        short = np.flatnonzero(widths < 2)
-        bad = tuple(
-            BadRow(file=self._label, row=first + int(there[row]), column="", value=text[row].as_py(), reason="expected a type, a tab and an id")
-            for row in short.tolist()
+        too_short = np.flatnonzero(widths < 2)
+        bad_rows = tuple(
+            BadRow(file=self._label, row=first + int(non_empty[row]), column="", value=text[row].as_py(), reason="expected a type, a tab and an id")
+            for row in too_short.tolist()
         )
-        good = np.flatnonzero(widths >= 2)
-        starts = (np.cumsum(widths) - widths)[good]
+        complete = np.flatnonzero(widths >= 2)
+        starts = (np.cumsum(widths) - widths)[complete]
         flat = fields.flatten()
-        rest = flat.take(pa.array(np.where(widths[good] > 2, starts + 2, starts)))
-        rest = pc.if_else(pa.array(widths[good] > 2), rest, pa.scalar("", rest.type))
-        return _Lines(numbers=first + there[good], kinds=flat.take(pa.array(starts)), ids=flat.take(pa.array(starts + 1)), rest=rest, bad=bad)
+        slot_texts = flat.take(pa.array(np.where(widths[complete] > 2, starts + 2, starts)))
+        slot_texts = pc.if_else(pa.array(widths[complete] > 2), slot_texts, pa.scalar("", slot_texts.type))
+        return _ParsedLines(numbers=first + non_empty[complete], kinds=flat.take(pa.array(starts)), ids=flat.take(pa.array(starts + 1)), rest=slot_texts, bad=bad_rows)
 
-    def _chunk(self, ntype: str, slots: tuple[Slot, ...], lines: _Lines, rows: Ids, told: tuple[BadRow, ...], nbytes: int) -> NodeChunk:
-        numbers, texts = lines.numbers[rows], lines.ids.take(pa.array(rows))
-        bad: list[BadRow] = []
-        left_out = np.zeros(len(rows), np.bool_)
+    def _chunk(self, ntype: str, slots: tuple[Slot, ...], lines: _ParsedLines, rows: Ids, bad_lines: tuple[BadRow, ...], nbytes: int) -> NodeChunk:
+        line_numbers, texts = lines.numbers[rows], lines.ids.take(pa.array(rows))
+        bad_rows: list[BadRow] = []
+        is_bad = np.zeros(len(rows), np.bool_)
 
-        def note(column: str, mask: Mask | None, shown: Any, why: Callable[[str], str]) -> None:
-            for row in np.flatnonzero(mask & ~left_out).tolist() if mask is not None else ():
-                value = shown[row].as_py() or ""
-                bad.append(BadRow(file=self._label, row=int(numbers[row]), column=column, value=value, reason=why(value)))
-                left_out[row] = True
+        def record(column: str, mask: Mask | None, texts: Any, reason: Callable[[str], str]) -> None:
+            for row in np.flatnonzero(mask & ~is_bad).tolist() if mask is not None else ():
+                value = texts[row].as_py() or ""
+                bad_rows.append(BadRow(file=self._label, row=int(line_numbers[row]), column=column, value=value, reason=reason(value)))
+                is_bad[row] = True
 
-        ids, wrong = columns.ids(texts)
-        note("id", wrong, texts, why_no_id)
+        ids, bad_mask = columns.parse_ids(texts)
+        record("id", bad_mask, texts, id_error)
         features: dict[str, FeatureValue] = {}
         if slots:
-            rest = lines.rest.take(pa.array(rows))
-            fields = _Fields(rest)
-            note("", fields.odd, rest, lambda value: "expected slot:value behind the id, with tabs between")
+            slot_texts = lines.rest.take(pa.array(rows))
+            fields = _SlotFields(slot_texts)
+            record("", fields.has_unpaired, slot_texts, lambda value: "expected slot:value behind the id, with tabs between")
             for slot in slots:
-                features[slot.feature.name], wrong = fields.feature(slot)
-                note(slot.name, wrong, rest, lambda value, slot=slot: f"expected {slot.feature.dtype} values")  # type: ignore[misc]  # a default
-        keep = ~left_out
-        if left_out.any():
-            ids = ids[keep]
-            features = {name: pick(value, keep) for name, value in features.items()}
+                features[slot.feature.name], bad_mask = fields.feature(slot)
+                record(slot.name, bad_mask, slot_texts, lambda value, slot=slot: f"expected {slot.feature.dtype} values")  # type: ignore[misc]  # a default
+        good = ~is_bad
+        if is_bad.any():
+            ids = ids[good]
+            features = {name: select_rows(value, good) for name, value in features.items()}
         return NodeChunk(
             ntype=ntype,
             file=self._label,
-            first_row=int(numbers[0]),
+            first_row=int(line_numbers[0]),
             ids=ids,
             features=features,
-            bad=tuple(sorted([*told, *bad], key=lambda one: one.row)),
+            bad=tuple(sorted([*bad_lines, *bad_rows], key=lambda bad_row: bad_row.row)),
             nbytes=nbytes,
         )
 
 
-class _Fields:
+class _SlotFields:
     """What stands behind ids, as fields of rows: a name and values each."""
 
-    def __init__(self, rest: pa.Array) -> None:
-        split = pc.split_pattern(rest, "\t")
-        self.rows = len(rest)
+    def __init__(self, slot_texts: pa.Array) -> None:
+        split = pc.split_pattern(slot_texts, "\t")
+        self.rows = len(slot_texts)
         fields, parents = split.flatten(), pc.list_parent_indices(split).to_numpy()
-        some = np.flatnonzero(np.asarray(pc.not_equal(fields, "")))
-        fields, self._parents = fields.take(pa.array(some)), parents[some]
-        pairs = pc.split_pattern_regex(fields, _BETWEEN, max_splits=1)
-        two = pc.list_value_length(pairs).to_numpy(zero_copy_only=False)
-        starts, flat = np.cumsum(two) - two, pairs.flatten()
+        non_empty = np.flatnonzero(np.asarray(pc.not_equal(fields, "")))
+        fields, self._parents = fields.take(pa.array(non_empty)), parents[non_empty]
+        pairs = pc.split_pattern_regex(fields, _NAME_SEPARATOR, max_splits=1)
+        item_counts = pc.list_value_length(pairs).to_numpy(zero_copy_only=False)
+        starts, flat = np.cumsum(item_counts) - item_counts, pairs.flatten()
         self._names = flat.take(pa.array(starts))
-        self._values = flat.take(pa.array(np.where(two == 2, starts + 1, starts)))
-        self.odd: Mask | None = None
-        if (two < 2).any():
-            self.odd = np.zeros(self.rows, np.bool_)
-            self.odd[self._parents[two < 2]] = True
+        self._values = flat.take(pa.array(np.where(item_counts == 2, starts + 1, starts)))
+        self.has_unpaired: Mask | None = None
+        if (item_counts < 2).any():
+            self.has_unpaired = np.zeros(self.rows, np.bool_)
+            self.has_unpaired[self._parents[item_counts < 2]] = True
 
     def feature(self, slot: Slot) -> tuple[FeatureValue, Mask | None]:
         """The values of one name, row by row in the order in which they stand, and the rows that have others."""
-        mine = np.flatnonzero(np.asarray(pc.equal(self._names, slot.name)))
-        values, parents = self._values.take(pa.array(mine)), self._parents[mine]
+        selected = np.flatnonzero(np.asarray(pc.equal(self._names, slot.name)))
+        values, parents = self._values.take(pa.array(selected)), self._parents[selected]
         if slot.feature.kind == "bytes":
-            indptr, data = columns.strings(values, len(mine))
-            return (_starts(np.bincount(parents, np.diff(indptr), self.rows)), data), None
-        lists = pc.split_pattern_regex(values, _VALUES)
+            indptr, data = columns.parse_strings(values, len(selected))
+            return (_row_starts(np.bincount(parents, np.diff(indptr), self.rows)), data), None
+        lists = pc.split_pattern_regex(values, _VALUE_SEPARATOR)
         lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
-        numbers, wrong = columns.numbers(lists.flatten(), np.dtype(slot.feature.dtype))
-        bad: Mask | None = None
-        if wrong is not None:
-            bad = np.zeros(self.rows, np.bool_)
-            bad[np.repeat(parents, lengths)[wrong]] = True
-        return (_starts(np.bincount(parents, lengths, self.rows)), numbers), bad
+        numbers, bad_items = columns.parse_numbers(lists.flatten(), np.dtype(slot.feature.dtype))
+        bad_mask: Mask | None = None
+        if bad_items is not None:
+            bad_mask = np.zeros(self.rows, np.bool_)
+            bad_mask[np.repeat(parents, lengths)[bad_items]] = True
+        return (_row_starts(np.bincount(parents, lengths, self.rows)), numbers), bad_mask
 
 
-def _starts(lengths: Any) -> Ids:
+def _row_starts(lengths: Any) -> Ids:
     """Where each row's values begin."""
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)))

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from asterism.formats.chunks import Array, Ids
 
-IN_MEMORY = 4_000_000
+MAX_PAIRS_IN_MEMORY = 4_000_000
 """Pairs that are held before they are put aside."""
-BUCKETS = 128
+BUCKET_COUNT = 128
 
 
-def repeated_pairs(pairs: Iterable[tuple[Ids, Ids, Ids]], *, in_memory: int = IN_MEMORY) -> Ids:
+def find_repeated_pairs(pairs: Iterable[tuple[Ids, Ids, Ids]], *, in_memory: int = MAX_PAIRS_IN_MEMORY) -> Ids:
     """The places of pairs that repeat an earlier one.
 
     Parameters
@@ -32,39 +32,39 @@ def repeated_pairs(pairs: Iterable[tuple[Ids, Ids, Ids]], *, in_memory: int = IN
         Rising.
     """
     with tempfile.TemporaryDirectory(prefix="asterism-pairs-") as folder:
-        held: list[Array] = []
+        blocks: list[Array] = []
         size, spilled = 0, False
-        for places, left, right in pairs:
-            held.append(np.stack((places, left, right), axis=1))
-            size += len(places)
+        for row_numbers, first_ids, second_ids in pairs:
+            blocks.append(np.stack((row_numbers, first_ids, second_ids), axis=1))
+            size += len(row_numbers)
             if size > in_memory:
-                _spill(Path(folder), np.concatenate(held))
-                held, size, spilled = [], 0, True
-        rows = np.concatenate(held) if held else np.zeros((0, 3), np.int64)
+                _append_to_buckets(Path(folder), np.concatenate(blocks))
+                blocks, size, spilled = [], 0, True
+        rows = np.concatenate(blocks) if blocks else np.zeros((0, 3), np.int64)
         if not spilled:
-            return np.sort(_repeated(rows))
-        _spill(Path(folder), rows)
-        found = [_repeated(np.fromfile(path, np.int64).reshape(-1, 3)) for path in sorted(Path(folder).iterdir())]
-    return np.sort(np.concatenate(found))
+            return np.sort(_repeats_in_bucket(rows))
+        _append_to_buckets(Path(folder), rows)
+        repeats = [_repeats_in_bucket(np.fromfile(path, np.int64).reshape(-1, 3)) for path in sorted(Path(folder).iterdir())]
+    return np.sort(np.concatenate(repeats))
 
 
-def _spill(folder: Path, rows: NDArray[np.int64]) -> None:
+def _append_to_buckets(folder: Path, rows: NDArray[np.int64]) -> None:
     """Append rows to the bucket of their pair."""
-    mixed = (rows[:, 1].view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ (rows[:, 2].view(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F))
-    bucket = (mixed >> np.uint64(32)) % np.uint64(BUCKETS)
+    hashes = (rows[:, 1].view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ (rows[:, 2].view(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F))
+    bucket = (hashes >> np.uint64(32)) % np.uint64(BUCKET_COUNT)
     order = np.argsort(bucket, kind="stable")
-    edges = np.searchsorted(bucket[order], np.arange(BUCKETS + 1, dtype=np.uint64))
+    edges = np.searchsorted(bucket[order], np.arange(BUCKET_COUNT + 1, dtype=np.uint64))
     rows = rows[order]
     for i in np.flatnonzero(np.diff(edges)).tolist():
         with (folder / f"{i:05d}").open("ab") as file:
             rows[edges[i] : edges[i + 1]].tofile(file)
 
 
-def _repeated(rows: NDArray[np.int64]) -> Ids:
+def _repeats_in_bucket(rows: NDArray[np.int64]) -> Ids:
     """Places whose pair stands at an earlier place too; rows of a pair are in the order of their places."""
     order = np.lexsort((rows[:, 2], rows[:, 1]))
     pairs = rows[order, 1:]
-    same = np.zeros(len(rows), np.bool_)
-    same[1:] = (pairs[1:] == pairs[:-1]).all(axis=1)
-    places: Ids = rows[order[same], 0]
-    return places
+    is_repeat = np.zeros(len(rows), np.bool_)
+    is_repeat[1:] = (pairs[1:] == pairs[:-1]).all(axis=1)
+    row_numbers: Ids = rows[order[is_repeat], 0]
+    return row_numbers

@@ -47,13 +47,13 @@ def fill_edges(
         Results.
     """
     for i in range(len(src)):
-        mine = derive(key, np.uint64(start + i))
+        edge_key = derive(key, np.uint64(start + i))
         row = np.uint64(0)
         column = np.uint64(0)
         bits = np.uint64(0)
         for level in range(scale):
             if level % 4 == 0:
-                bits = word(mine, np.uint64(level // 4))
+                bits = word(edge_key, np.uint64(level // 4))
             quadrant = bits & np.uint64(0xFFFF)
             bits = bits >> np.uint64(16)
             row = (row << np.uint64(1)) | np.uint64(quadrant >= _B)
@@ -88,15 +88,15 @@ def rmat(seed: int, tag: int, start: int, count: int, *, sources: int, targets: 
         np.int64(scale),
         np.int64(sources),
         np.int64(targets),
-        np.int64(_step(sources)),
-        np.int64(_step(targets)),
+        np.int64(_permuting_multiplier(sources)),
+        np.int64(_permuting_multiplier(targets)),
         src,
         dst,
     )
     return src, dst
 
 
-def _step(n: int) -> int:
+def _permuting_multiplier(n: int) -> int:
     """A multiplier that permutes 0 .. n - 1."""
     step = _SPREAD % n or 1
     while math.gcd(step, n) != 1:

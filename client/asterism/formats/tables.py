@@ -16,7 +16,7 @@ from asterism_proto.errors import InvalidRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class RowBatch:
     """Consecutive rows of a file as columns."""
 
     file: str
@@ -31,15 +31,15 @@ class Batch:
     """Which of the ``size`` rows those in ``columns`` are; None: all."""
     lines: Ids | None = None
     """Row numbers of the ``size`` rows; None: they are consecutive."""
-    null: tuple[str, ...] = ()
+    null_texts: tuple[str, ...] = ()
     """The texts that are nulls, where ``columns`` is raw text."""
     bad: tuple[BadRow, ...] = ()
     """Rows that have no columns at all: too short, too long."""
     nbytes: int = 0
-    retry: Callable[[], Batch] | None = None
+    retry: Callable[[], RowBatch] | None = None
     """The same rows as raw text, for the slow pass that finds out which of them are bad."""
 
-    def number(self, row: int) -> int:
+    def row_number(self, row: int) -> int:
         """The number of a row of ``columns``, for people."""
         ordinal = row if self.ordinals is None else int(self.ordinals[row])
         return self.first_row + ordinal if self.lines is None else int(self.lines[ordinal])
@@ -47,12 +47,12 @@ class Batch:
     def column(self, name: str) -> Column:
         """A column, its nulls being nulls."""
         values = self.columns[name]
-        if not self.null:
+        if not self.null_texts:
             return values
-        marks = pa.array([mark.encode() for mark in self.null], pa.binary())
-        return pc.if_else(pc.is_in(values, value_set=marks), pa.scalar(None, values.type), values)
+        null_set = pa.array([null_text.encode() for null_text in self.null_texts], pa.binary())
+        return pc.if_else(pc.is_in(values, value_set=null_set), pa.scalar(None, values.type), values)
 
-    def shown(self, column: str, row: int) -> str:
+    def display_value(self, column: str, row: int) -> str:
         """A value, for people."""
         values = self.columns[column]
         value = values[row].as_py() if isinstance(values, pa.Array) else values[row]
@@ -62,7 +62,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
+class ColumnDescription:
     """What a column holds, as far as its file says."""
 
     kind: str
@@ -71,7 +71,7 @@ class Described:
     shape: tuple[int, ...] = ()
 
 
-class Table(Protocol):
+class TableReader(Protocol):
     """Files of rows of one type."""
 
     @property
@@ -82,15 +82,15 @@ class Table(Protocol):
     def nbytes(self) -> int:
         """Bytes in all."""
 
-    def describe(self, column: str) -> Described:
+    def describe(self, column: str) -> ColumnDescription:
         """What a column holds; InvalidRequest names a column that is not there."""
 
-    def batches(self, wanted: Mapping[str, pa.DataType | None], limit: int) -> Iterator[Batch]:
+    def batches(self, column_types: Mapping[str, pa.DataType | None], limit: int) -> Iterator[RowBatch]:
         """Batches of at most ``limit`` rows with the wanted columns, file by file.
 
         Parameters
         ----------
-        wanted : mapping
+        column_types : mapping
             Column names and the Arrow type that text should be parsed to; files that have types of their own ignore it.
         limit : int
             Rows.
@@ -104,6 +104,6 @@ def spans(rows: int, limit: int) -> Iterator[tuple[int, int]]:
         yield rows * i // pieces, rows * (i + 1) // pieces
 
 
-def missing_column(file: str, column: str, there: list[str]) -> InvalidRequest:
+def missing_column_error(file: str, column: str, existing: list[str]) -> InvalidRequest:
     """The error for a column that a file does not have."""
-    return InvalidRequest(f"{file}: no column {column!r}; it has {', '.join(there) or 'none'}")
+    return InvalidRequest(f"{file}: no column {column!r}; it has {', '.join(existing) or 'none'}")

@@ -12,18 +12,18 @@ from typing import Any
 from uuid import uuid4
 
 from asterism.client import Client
-from asterism.fitting import check_fits
-from asterism.formats import Source, open_source
+from asterism.fitting import check_schema_compatible
+from asterism.formats import GraphSource, open_source
 from asterism.formats.chunks import CHUNK_ROWS
-from asterism.ingest.pipeline import Ahead
-from asterism.ingest.rejects import Rejects
+from asterism.ingest.pipeline import ReadAhead
+from asterism.ingest.rejects import RejectsFile
 from asterism.loading import Load
 from asterism_proto.errors import Conflict, InvalidRequest
 from asterism_proto.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class LoadProgress:
     """How far a load is."""
 
     phase: str
@@ -77,7 +77,7 @@ def load(
     source: str | Path,
     *,
     schema: Schema | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[LoadProgress], None] | None = None,
     on_bad_rows: str = "fail",
     rejects: str | Path | None = None,
     resume: bool = True,
@@ -142,52 +142,52 @@ def load(
     """
     if on_bad_rows not in ("fail", "skip"):
         raise InvalidRequest(f"on_bad_rows {on_bad_rows!r}: expected 'fail' or 'skip'")
-    began = time.monotonic()
-    opened = open_source(source, chunk_rows=chunk_rows, weights=weights, rename=rename, root=root)
+    started = time.monotonic()
+    opened_source = open_source(source, chunk_rows=chunk_rows, weights=weights, rename=rename, root=root)
     if schema is not None:
         client.create_space(space, schema, if_not_exists=True)
-    check_fits(opened.schema, client.describe(space).schema)
-    under_way = _begun(client, space, opened, resume_key(opened, on_bad_rows, again=again), resume=resume, again=again)
-    if under_way.commit_number:
-        return _nothing_to_do(under_way, time.monotonic() - began)
-    bad = Rejects(Path(rejects or f"{space}.rejects.csv") if on_bad_rows == "skip" else None)
-    writer = _Writer(under_way, opened, bad, progress or (lambda _: None))
-    commit = _written(writer, under_way, bad, source)
+    check_schema_compatible(opened_source.schema, client.describe(space).schema)
+    open_load = _begin_load(client, space, opened_source, resume_key(opened_source, on_bad_rows, again=again), resume=resume, again=again)
+    if open_load.commit_number:
+        return _already_loaded_report(open_load, time.monotonic() - started)
+    rejects_file = RejectsFile(Path(rejects or f"{space}.rejects.csv") if on_bad_rows == "skip" else None)
+    writer = _LoadWriter(open_load, opened_source, rejects_file, progress or (lambda _: None))
+    commit = _write_and_commit(writer, open_load, rejects_file, source)
     return LoadReport(
         nodes=writer.node_rows,
         edges=writer.edge_rows,
-        rejected=bad.count,
-        rejects=bad.path if bad.count else None,
-        load_id=under_way.load_id,
+        rejected=rejects_file.count,
+        rejects=rejects_file.path if rejects_file.count else None,
+        load_id=open_load.load_id,
         commit=commit,
-        seconds=time.monotonic() - began,
+        seconds=time.monotonic() - started,
     )
 
 
-def _nothing_to_do(load: Load, seconds: float) -> LoadReport:
+def _already_loaded_report(load: Load, seconds: float) -> LoadReport:
     """The report of a load whose files are in the space already."""
     return LoadReport(nodes=0, edges=0, rejected=0, rejects=None, load_id=load.load_id, commit=load.commit_number, seconds=seconds, already=True)
 
 
-def _begun(client: Client, space: str, source: Source, key: str, *, resume: bool, again: bool) -> Load:
+def _begin_load(client: Client, space: str, source: GraphSource, key: str, *, resume: bool, again: bool) -> Load:
     """The load of this source: committed, cut off, or new."""
-    said = f"{source.files[0].resolve()} (files {fingerprint(source.files)})"
+    source_name = f"{source.files[0].resolve()} (files {fingerprint(source.files)})"
     if again:
-        said += f" again {uuid4().hex}"  # equal to no committed load's, so that only one that was cut off is found
-    load = client.begin_load(space, source=said, resume_key=key)
+        source_name += f" again {uuid4().hex}"  # equal to no committed load's, so that only one that was cut off is found
+    load = client.begin_load(space, source=source_name, resume_key=key)
     if load.registered and not load.commit_number and not resume:
         load.abandon()
-        load = client.begin_load(space, source=said, resume_key=key)
+        load = client.begin_load(space, source=source_name, resume_key=key)
     return load
 
 
-def _written(writer: _Writer, load: Load, bad: Rejects, source: str | Path) -> int:
+def _write_and_commit(writer: _LoadWriter, load: Load, rejects_file: RejectsFile, source: str | Path) -> int:
     """Write all and commit; a load that can not succeed is given up, one that was only interrupted stays open."""
     try:
         writer.nodes()
         writer.edges()
         writer.check_all()
-        commit = load.commit(rejected=bad.count)
+        commit = load.commit(rejected=rejects_file.count)
     except Conflict as error:
         load.abandon()
         raise Conflict(f"{source} has changed since the load {load.load_id} was begun ({error}); that load was given up: load again") from error
@@ -195,18 +195,18 @@ def _written(writer: _Writer, load: Load, bad: Rejects, source: str | Path) -> i
         load.abandon()
         raise
     finally:
-        bad.close()
-    writer.tell("commit")
+        rejects_file.close()
+    writer.report_progress("commit")
     return commit
 
 
-class _Writer:
+class _LoadWriter:
     """Chunks in manifest order into a load: nodes first, then edges, each numbered."""
 
-    def __init__(self, load: Load, source: Source, bad: Rejects, progress: Callable[[Progress], None]) -> None:
+    def __init__(self, load: Load, source: GraphSource, rejects_file: RejectsFile, progress: Callable[[LoadProgress], None]) -> None:
         self._load = load
         self._source = source
-        self._bad = bad
+        self._bad = rejects_file
         self._progress = progress
         self._index = 0
         self._bytes = 0
@@ -217,37 +217,37 @@ class _Writer:
 
     def nodes(self) -> None:
         """Write every node chunk."""
-        with Ahead(self._source.node_chunks()) as chunks:
+        with ReadAhead(self._source.node_chunks()) as chunks:
             for chunk in chunks:
-                self._bad.take(chunk.bad)
+                self._bad.record(chunk.bad)
                 if len(chunk):
                     self.node_rows += self._load.write_nodes(self._index, chunk.ntype, chunk.ids, chunk.weights, chunk.features)
                     self._index += 1
                 self._bytes += chunk.nbytes
-                self.tell("nodes")
+                self.report_progress("nodes")
 
     def edges(self) -> None:
         """Write every edge chunk; all nodes are written by now, so that ends can be looked for."""
-        with Ahead(self._source.edge_chunks(self._load.find_nodes)) as chunks:
+        with ReadAhead(self._source.edge_chunks(self._load.find_nodes)) as chunks:
             for chunk in chunks:
-                self._bad.take(chunk.bad)
+                self._bad.record(chunk.bad)
                 if len(chunk):
                     self._load.write_edges(self._index, chunk.etype, chunk.src, chunk.dst, chunk.weights, chunk.features, ends_known=True)
                     self.edge_rows += len(chunk)
                     self._index += 1
                 self._bytes += chunk.nbytes
-                self.tell("edges")
+                self.report_progress("edges")
 
     def check_all(self) -> None:
         """Refuse to end where the load has chunks that the source does not have any more."""
-        there = max(self._load.registered, default=-1) + 1
-        if there > self._index:
-            raise Conflict(f"it has {there} chunks, the source makes {self._index} now")
+        registered_chunks = max(self._load.registered, default=-1) + 1
+        if registered_chunks > self._index:
+            raise Conflict(f"it has {registered_chunks} chunks, the source makes {self._index} now")
 
-    def tell(self, phase: str) -> None:
+    def report_progress(self, phase: str) -> None:
         """Report progress."""
         self._progress(
-            Progress(
+            LoadProgress(
                 phase=phase,
                 rows_done=self.node_rows + self.edge_rows,
                 rows_total=self._rows_total,
@@ -257,7 +257,7 @@ class _Writer:
         )
 
 
-def resume_key(source: Source, on_bad_rows: str, *, again: bool = False) -> str:
+def resume_key(source: GraphSource, on_bad_rows: str, *, again: bool = False) -> str:
     """A name for loading this source in this way: the same path, schema and options give the same one."""
     return _digest({"path": str(source.files[0].resolve()), "schema": source.schema.to_dict(), "bad": on_bad_rows, "again": again, **source.options})
 
@@ -268,5 +268,5 @@ def fingerprint(files: Iterable[Path]) -> str:
     return _digest([(str(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats])
 
 
-def _digest(said: Any) -> str:
-    return blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=16).hexdigest()
+def _digest(document: Any) -> str:
+    return blake2b(json.dumps(document, sort_keys=True).encode(), digest_size=16).hexdigest()

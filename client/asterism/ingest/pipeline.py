@@ -12,7 +12,7 @@ T = TypeVar("T")
 _POLL_S = 0.1
 
 
-class Ahead(Generic[T]):
+class ReadAhead(Generic[T]):
     """An iterator that runs in a thread of its own, a few items before whoever takes them.
 
     Its errors are raised where its items are taken, in their place. Leaving the context stops it.
@@ -27,13 +27,13 @@ class Ahead(Generic[T]):
 
     def __init__(self, items: Iterator[T], *, depth: int = 2) -> None:
         self._items = items
-        self._waiting: queue.Queue[tuple[T] | BaseException | None] = queue.Queue(depth)
+        self._queue: queue.Queue[tuple[T] | BaseException | None] = queue.Queue(depth)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="asterism-read-ahead", daemon=True)
 
     def __enter__(self) -> Iterator[T]:
         self._thread.start()
-        return self._taken()
+        return self._items_in_order()
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
@@ -51,15 +51,15 @@ class Ahead(Generic[T]):
     def _put(self, item: tuple[T] | BaseException | None) -> bool:
         while not self._stop.is_set():
             try:
-                self._waiting.put(item, timeout=_POLL_S)
+                self._queue.put(item, timeout=_POLL_S)
             except queue.Full:
                 continue
             return True
         return False
 
-    def _taken(self) -> Iterator[T]:
+    def _items_in_order(self) -> Iterator[T]:
         while True:
-            item = self._waiting.get()
+            item = self._queue.get()
             if item is None:
                 return
             if isinstance(item, BaseException):

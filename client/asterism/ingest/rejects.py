@@ -13,7 +13,7 @@ from asterism_proto.errors import InvalidRequest
 COLUMNS = ("file", "row", "column", "value", "reason")
 
 
-class Rejects:
+class RejectsFile:
     """Counts bad rows; writes them to ``path`` (CSV), which is made at the first, or refuses the first where there is no path."""
 
     def __init__(self, path: Path | None) -> None:
@@ -22,19 +22,19 @@ class Rejects:
         self._file: IO[str] | None = None
         self._writer: Any = None
 
-    def take(self, bad: Sequence[BadRow]) -> None:
+    def record(self, rows: Sequence[BadRow]) -> None:
         """Note rows that were left out."""
-        if not bad:
+        if not rows:
             return
         if self.path is None:
-            more = f" ({len(bad) - 1} more near by)" if len(bad) > 1 else ""
-            raise InvalidRequest(f"{bad[0]}{more}; repair the input, or leave such rows out with on_bad_rows='skip'")
+            more = f" ({len(rows) - 1} more near by)" if len(rows) > 1 else ""
+            raise InvalidRequest(f"{rows[0]}{more}; repair the input, or leave such rows out with on_bad_rows='skip'")
         if self._file is None:
             self._file = self.path.open("w", newline="", encoding="utf-8")
             self._writer = csv.writer(self._file)
             self._writer.writerow(COLUMNS)
-        self._writer.writerows((row.file, row.row, row.column, row.value, row.reason) for row in bad)
-        self.count += len(bad)
+        self._writer.writerows((row.file, row.row, row.column, row.value, row.reason) for row in rows)
+        self.count += len(rows)
 
     def close(self) -> None:
         """Finish the file."""

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReadOptions:
     """How an object is read."""
 
     node_type: str = "node"
@@ -26,7 +26,7 @@ class Asked:
     ends: tuple[str, str] = ("src", "dst")
     """The columns of a frame of edges that name its ends."""
 
-    named: bool = False
+    string_ids: bool = False
     """Whether nodes are called by strings in the space."""
 
     @property

@@ -5,33 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 from asterism.foreign import as_name
-from asterism.objects.asked import Asked
-from asterism.objects.columns import Attributes
-from asterism.objects.tables import EdgeTable, NodeTable, Tables
+from asterism.objects.asked import ReadOptions
+from asterism.objects.columns import AttributeReader
+from asterism.objects.tables import EdgeTable, NodeTable, GraphTables
 from asterism_proto.errors import InvalidRequest
 
 _NO_NODES, _NO_EDGE = "_N", ("_N", "_E", "_N")
 """What DGL calls types that nobody named."""
 
 
-def read(graph: Any, asked: Asked, attributes: Attributes) -> Tables:
+def read(graph: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
     """A ``DGLGraph`` as tables; its edges in the order of their numbers."""
     if graph.is_block:
         raise InvalidRequest("the graph is a block, a batch of some larger graph; load the graph that it was sampled from")
     nodes, edges = [], []
     for node_type in graph.ntypes:
-        name = asked.node_type if node_type == _NO_NODES else as_name(node_type)
+        name = options.node_type if node_type == _NO_NODES else as_name(node_type)
         count = int(graph.num_nodes(node_type))
-        taken = attributes.take(name, count, dict(graph.nodes[node_type].data), edges=False)
-        nodes.append(NodeTable(name=name, count=count, weights=taken.weights, features=taken.features))
+        type_attributes = attributes.read(name, count, dict(graph.nodes[node_type].data), edges=False)
+        nodes.append(NodeTable(name=name, count=count, weights=type_attributes.weights, features=type_attributes.features))
     for triple in graph.canonical_etypes:
         src_type, relation, dst_type = triple
         names = (
-            asked.node_type if src_type == _NO_NODES else as_name(src_type),
-            asked.relation if relation == _NO_EDGE[1] else as_name(relation),
-            asked.node_type if dst_type == _NO_NODES else as_name(dst_type),
+            options.node_type if src_type == _NO_NODES else as_name(src_type),
+            options.relation if relation == _NO_EDGE[1] else as_name(relation),
+            options.node_type if dst_type == _NO_NODES else as_name(dst_type),
         )
         src, dst = graph.edges(form="uv", order="eid", etype=triple)
-        taken = attributes.take(":".join(names), len(src), dict(graph.edges[triple].data), edges=True)
-        edges.append(EdgeTable(triple=names, src=src, dst=dst, weights=taken.weights, features=taken.features))
-    return Tables(what="DGLGraph", nodes=tuple(nodes), edges=tuple(edges))
+        type_attributes = attributes.read(":".join(names), len(src), dict(graph.edges[triple].data), edges=True)
+        edges.append(EdgeTable(triple=names, src=src, dst=dst, weights=type_attributes.weights, features=type_attributes.features))
+    return GraphTables(source_name="DGLGraph", nodes=tuple(nodes), edges=tuple(edges))

@@ -6,22 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from asterism.objects.asked import Asked
-from asterism.objects.columns import Attributes
-from asterism.objects.tables import EdgeTable, NodeTable, Tables
+from asterism.objects.asked import ReadOptions
+from asterism.objects.columns import AttributeReader
+from asterism.objects.tables import EdgeTable, NodeTable, GraphTables
 
 _NAME = "name"
 """The attribute by which igraph itself finds vertices."""
 
 
-def read(graph: Any, asked: Asked, attributes: Attributes) -> Tables:
+def read(graph: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
     """A graph of igraph as tables; vertices are its numbers, or their ``name`` where the space has strings; it is a feature too."""
-    taken = attributes.take(asked.node_type, graph.vcount(), {name: graph.vs[name] for name in graph.vs.attributes()}, edges=False)
-    nodes = NodeTable(name=asked.node_type, count=graph.vcount(), weights=taken.weights, features=taken.features)
-    names = {asked.node_type: np.array(graph.vs[_NAME], object)} if asked.named and _NAME in graph.vs.attributes() else {}
+    type_attributes = attributes.read(options.node_type, graph.vcount(), {name: graph.vs[name] for name in graph.vs.attributes()}, edges=False)
+    nodes = NodeTable(name=options.node_type, count=graph.vcount(), weights=type_attributes.weights, features=type_attributes.features)
+    names = {options.node_type: np.array(graph.vs[_NAME], object)} if options.string_ids and _NAME in graph.vs.attributes() else {}
     ends = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2)
-    taken = attributes.take(":".join(asked.triple), len(ends), {name: graph.es[name] for name in graph.es.attributes()}, edges=True)
+    type_attributes = attributes.read(":".join(options.triple), len(ends), {name: graph.es[name] for name in graph.es.attributes()}, edges=True)
     edges = EdgeTable(
-        triple=asked.triple, src=ends[:, 0], dst=ends[:, 1], weights=taken.weights, features=taken.features, both_ways=not graph.is_directed()
+        triple=options.triple, src=ends[:, 0], dst=ends[:, 1], weights=type_attributes.weights, features=type_attributes.features, both_ways=not graph.is_directed()
     )
-    return Tables(what="igraph Graph", nodes=(nodes,), edges=(edges,), names=names, left_out=tuple(f"graph.{name}" for name in graph.attributes()))
+    return GraphTables(source_name="igraph Graph", nodes=(nodes,), edges=(edges,), names=names, left_out=tuple(f"graph.{name}" for name in graph.attributes()))

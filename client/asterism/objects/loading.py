@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.fitting import check_fits
-from asterism.objects.asked import Asked
-from asterism.objects.named import called
+from asterism.fitting import check_schema_compatible
+from asterism.objects.asked import ReadOptions
+from asterism.objects.named import with_string_ids
 from asterism.objects.opening import read_tables
-from asterism.objects.tables import Column, EdgeTable, NodeTable, Tables, float_weights, spans
+from asterism.objects.tables import ArrayColumn, EdgeTable, NodeTable, GraphTables, float_weights, row_spans
 from asterism.records import FeatureValue
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
 from asterism_proto.schema import Schema
@@ -116,11 +116,11 @@ def load_graph(
     --------
     >>> loaded = client.load_graph("club", networkx.karate_club_graph(), build=True)  # doctest: +SKIP
     """
-    began = time.monotonic()
-    _check(only, ends, ids)
-    there = _space(client, space, ids, salt)
-    named = ids == "string" if there is None else there.named
-    asked = Asked(
+    started_at = time.monotonic()
+    _check_arguments(only, ends, ids)
+    existing = _existing_schema(client, space, ids, salt)
+    has_string_ids = ids == "string" if existing is None else existing.has_string_ids
+    options = ReadOptions(
         node_type=node_type,
         relation=relation,
         weights=weights,
@@ -129,69 +129,69 @@ def load_graph(
         fill=dict(fill or {}),
         nodes=nodes,
         ends=ends,
-        named=named,
+        string_ids=has_string_ids,
     )
-    tables = _read(graph, asked, salt if there is None else there.salt)
-    _make_room(client, space, tables.schema(parts=parts, direction=direction), there)
-    return _loaded(client, space, tables, began, build=build)
+    tables = _read_object(graph, options, salt if existing is None else existing.salt)
+    _ensure_space(client, space, tables.schema(parts=parts, direction=direction), existing)
+    return _load_tables(client, space, tables, started_at, build=build)
 
 
-def _check(only: Iterable[str] | None, ends: tuple[str, str], ids: str) -> None:
-    for word, said in (("only", only), ("ends", ends)):
-        if isinstance(said, str):
-            raise InvalidRequest(f"{word} {said!r}: expected several names")
+def _check_arguments(only: Iterable[str] | None, ends: tuple[str, str], ids: str) -> None:
+    for option, value in (("only", only), ("ends", ends)):
+        if isinstance(value, str):
+            raise InvalidRequest(f"{option} {value!r}: expected several names")
     if ids not in ("per_type", "string"):
         raise InvalidRequest(f"ids {ids!r}: expected 'per_type' or 'string'")
 
 
-def _check_salt(space: str, salt: int, ids: str, there: Schema | None) -> None:
+def _check_salt(space: str, salt: int, ids: str, existing: Schema | None) -> None:
     """Refuse a salt that nothing would be salted with."""
     if not salt:
         return
-    if there is None and ids != "string":
+    if existing is None and ids != "string":
         raise InvalidRequest(f"salt {salt} with ids {ids!r}: labels are numbered and no id is made of a text; say ids='string', or no salt")
-    if there is not None and (not there.named or there.salt != salt):
-        has = f"has salt {there.salt}" if there.named else f"has ids {there.ids!r}, which are made of no text"
-        raise InvalidRequest(f"salt {salt}: space {space!r} is there and {has}; say that one, or none")
+    if existing is not None and (not existing.has_string_ids or existing.salt != salt):
+        description = f"has salt {existing.salt}" if existing.has_string_ids else f"has ids {existing.ids!r}, which are made of no text"
+        raise InvalidRequest(f"salt {salt}: space {space!r} is there and {description}; say that one, or none")
 
 
-def _read(graph: Any, asked: Asked, salt: int) -> Tables:
-    tables = read_tables(graph, asked)
-    return called(tables, salt) if asked.named else tables
+def _read_object(graph: Any, options: ReadOptions, salt: int) -> GraphTables:
+    tables = read_tables(graph, options)
+    return with_string_ids(tables, salt) if options.string_ids else tables
 
 
-def _space(client: Client, space: str, ids: str, salt: int) -> Schema | None:
+def _existing_schema(client: Client, space: str, ids: str, salt: int) -> Schema | None:
     """The schema of a space that the salt is right for; None where it is not there."""
     try:
-        there = client.describe(space).schema
+        existing = client.describe(space).schema
     except NotFound:
-        there = None
-    _check_salt(space, salt, ids, there)
-    return there
+        existing = None
+    _check_salt(space, salt, ids, existing)
+    return existing
 
 
-def _make_room(client: Client, space: str, schema: Schema, there: Schema | None) -> None:
+def _ensure_space(client: Client, space: str, schema: Schema, existing: Schema | None) -> None:
     """Make a space, or see that the one that is there can hold the graph."""
-    if there is None:
+    if existing is None:
         client.create_space(space, schema)
         return
     try:
-        check_fits(schema, there)
+        check_schema_compatible(schema, existing)
     except NotFound as error:
         raise InvalidRequest(f"space {space!r} can not hold the graph: {error.message}") from error
 
 
-def _loaded(client: Client, space: str, tables: Tables, began: float, *, build: bool) -> LoadedGraph:
+def _load_tables(client: Client, space: str, tables: GraphTables, started_at: float, *, build: bool) -> LoadedGraph:
     """Tables in a load of their own, committed; a load that does not succeed is given up."""
-    load = client.begin_load(space, source=f"{tables.what} in memory")
+    load = client.begin_load(space, source=f"{tables.source_name} in memory")
     try:
-        nodes, edges = _Writer(load).all(tables)
+        nodes, edges = _TableWriter(load).all(tables)
         commit = load.commit()
-    except BaseException as failed:
+    except BaseException as failure:
         try:
             load.abandon()
         except AsterismError as error:  # what went wrong first is what whoever asked has to know
-            failed.add_note(f"load {load.load_id} could not be given up ({error}); that happens by itself after a week")
+            failure.add_note(f"load {load.load_id} could not be given up ({error}); that happens by itself after a week")
         raise
     return LoadedGraph(
         nodes=nodes,
@@ -201,18 +201,18 @@ def _loaded(client: Client, space: str, tables: Tables, began: float, *, build: 
         load_id=load.load_id,
         commit=commit,
         version=client.graph(space).build().version if build else 0,
-        seconds=time.monotonic() - began,
+        seconds=time.monotonic() - started_at,
     )
 
 
-class _Writer:
+class _TableWriter:
     """Tables into a load, piece by piece: nodes first, then edges in the object's order, each numbered."""
 
     def __init__(self, load: Load) -> None:
         self._load = load
         self._index = 0
 
-    def all(self, tables: Tables) -> tuple[int, int]:
+    def all(self, tables: GraphTables) -> tuple[int, int]:
         """Write everything; give back how many nodes and edges."""
         nodes = sum(self._nodes(table) for table in tables.nodes)
         counted = {table.name for table in tables.nodes if table.ids is None}
@@ -220,7 +220,7 @@ class _Writer:
         return nodes, sum(self._edges(table, ends_known={table.triple[0], table.triple[2]} <= counted) for table in tables.edges)
 
     def _nodes(self, table: NodeTable) -> int:
-        for start, stop in spans(table.count, _row_bytes(table)):
+        for start, stop in row_spans(table.count, _row_bytes(table)):
             ids = np.arange(start, stop) if table.ids is None else table.ids[start:stop]
             self._load.write_nodes(self._index, table.name, ids, _weights(table.weights, start, stop), _features(table.features, start, stop))
             self._index += 1
@@ -228,15 +228,15 @@ class _Writer:
 
     def _edges(self, table: EdgeTable, *, ends_known: bool) -> int:
         written = 0
-        for back in (False, True) if table.both_ways else (False,):
-            for start, stop in spans(len(table), _row_bytes(table)):
+        for is_reversed in (False, True) if table.both_ways else (False,):
+            for start, stop in row_spans(len(table), _row_bytes(table)):
                 src, dst = table.ends(start, stop)
                 weights, features = _weights(table.weights, start, stop), _features(table.features, start, stop)
-                if back:
+                if is_reversed:
                     keep = np.flatnonzero(src != dst)
                     src, dst = dst[keep], src[keep]
                     weights = None if weights is None else weights[keep]
-                    features = {name: _rows(value, keep) for name, value in features.items()}
+                    features = {name: _select_rows(value, keep) for name, value in features.items()}
                 if len(src):
                     self._load.write_edges(self._index, table.name, src, dst, weights, features, ends_known=ends_known)
                     self._index += 1
@@ -248,15 +248,15 @@ def _row_bytes(table: NodeTable | EdgeTable) -> int:
     return 24 + sum(column.row_bytes for column in table.features.values())
 
 
-def _weights(column: Column | None, start: int, stop: int) -> NDArray[np.float32] | None:
+def _weights(column: ArrayColumn | None, start: int, stop: int) -> NDArray[np.float32] | None:
     return None if column is None else float_weights(column, start, stop)
 
 
-def _features(columns: Mapping[str, Column], start: int, stop: int) -> dict[str, FeatureValue]:
-    return {name: column.cut(start, stop) for name, column in columns.items()}
+def _features(columns: Mapping[str, ArrayColumn], start: int, stop: int) -> dict[str, FeatureValue]:
+    return {name: column.slice(start, stop) for name, column in columns.items()}
 
 
-def _rows(value: FeatureValue, rows: NDArray[np.intp]) -> FeatureValue:
+def _select_rows(value: FeatureValue, rows: NDArray[np.intp]) -> FeatureValue:
     """Some rows of a column."""
     if not isinstance(value, tuple):
         return value[rows]

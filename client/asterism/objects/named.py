@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.objects.tables import Column, EdgeTable, NodeTable, Tables, array_of
+from asterism.objects.tables import ArrayColumn, EdgeTable, NodeTable, GraphTables, to_array
 from asterism.records import Ids
 from asterism_proto import names as contract
 from asterism_proto.errors import InvalidRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
+class _NodeNames:
     """What the nodes of a type are called."""
 
-    names: contract.Names
+    names: contract.StringColumn
     ids: Ids
-    of: Callable[[Any], Ids]
+    ids_of: Callable[[Any], Ids]
     """The ids of nodes by what tables call them: a number, or the place of a label."""
 
 
-def called(tables: Tables, salt: int) -> Tables:
+def with_string_ids(tables: GraphTables, salt: int) -> GraphTables:
     """Tables in which nodes have their labels as names, and ids that follow from these; of whole numbers their text is the name.
 
     Raises
@@ -33,43 +33,43 @@ def called(tables: Tables, salt: int) -> Tables:
     InvalidRequest
         Where a label is no string and no whole number, or is no name.
     """
-    known = {table.name: _known(table, tables.names, salt) for table in tables.nodes}
-    nodes = tuple(_node(table, known[table.name]) for table in tables.nodes)
-    edges = tuple(_edge(table, known) for table in tables.edges)
+    names_by_type = {table.name: _node_names(table, tables.names, salt) for table in tables.nodes}
+    nodes = tuple(_node_with_names(table, names_by_type[table.name]) for table in tables.nodes)
+    edges = tuple(_edge_with_ids(table, names_by_type) for table in tables.edges)
     return replace(tables, nodes=nodes, edges=edges, names={}, salt=salt)
 
 
-def _known(table: NodeTable, names: Mapping[str, NDArray[Any]], salt: int) -> _Known:
-    what = f"node type {table.name!r}: node"
+def _node_names(table: NodeTable, names: Mapping[str, NDArray[Any]], salt: int) -> _NodeNames:
+    description = f"node type {table.name!r}: node"
     if table.name in names:
         labels = names[table.name].tolist()
         odd = next((label for label in labels if not isinstance(label, str)), None)
         if odd is not None:
-            raise InvalidRequest(f'{what} {odd!r}: a {type(odd).__name__}; with ids="string" nodes are called by strings or by whole numbers')
-        held = contract.encoded(what, labels)
-        ids = contract.ids_of(*held, salt)
-        return _Known(names=held, ids=ids, of=lambda places: ids[array_of(places)])
+            raise InvalidRequest(f'{description} {odd!r}: a {type(odd).__name__}; with ids="string" nodes are called by strings or by whole numbers')
+        encoded = contract.encode_strings(description, labels)
+        ids = contract.hash_strings(*encoded, salt)
+        return _NodeNames(names=encoded, ids=ids, ids_of=lambda positions: ids[to_array(positions)])
 
-    def of(numbers: Any) -> Ids:
-        unique, places = np.unique(array_of(numbers), return_inverse=True)
-        found: Ids = contract.ids_of(*_text(what, unique), salt)[places]
-        return found
+    def ids_of(numbers: Any) -> Ids:
+        unique, inverse = np.unique(to_array(numbers), return_inverse=True)
+        ids: Ids = contract.hash_strings(*_integer_texts(description, unique), salt)[inverse]
+        return ids
 
-    held = _text(what, np.arange(table.count) if table.ids is None else table.ids)
-    return _Known(names=held, ids=contract.ids_of(*held, salt), of=of)
-
-
-def _text(what: str, numbers: NDArray[Any]) -> contract.Names:
-    return contract.encoded(what, numbers.astype(np.str_).tolist())
+    encoded = _integer_texts(description, np.arange(table.count) if table.ids is None else table.ids)
+    return _NodeNames(names=encoded, ids=contract.hash_strings(*encoded, salt), ids_of=ids_of)
 
 
-def _node(table: NodeTable, known: _Known) -> NodeTable:
-    if contract.COLUMN in table.features:
+def _integer_texts(description: str, numbers: NDArray[Any]) -> contract.StringColumn:
+    return contract.encode_strings(description, numbers.astype(np.str_).tolist())
+
+
+def _node_with_names(table: NodeTable, node_names: _NodeNames) -> NodeTable:
+    if contract.ID_COLUMN in table.features:
         raise InvalidRequest(
-            f"node type {table.name!r}: attribute {contract.COLUMN!r}: that is where names are kept; call it otherwise with `rename`"
+            f"node type {table.name!r}: attribute {contract.ID_COLUMN!r}: that is where names are kept; call it otherwise with `rename`"
         )
-    return replace(table, ids=known.ids, features={**table.features, contract.COLUMN: Column(dtype="bytes", values=known.names)})
+    return replace(table, ids=node_names.ids, features={**table.features, contract.ID_COLUMN: ArrayColumn(dtype="bytes", values=node_names.names)})
 
 
-def _edge(table: EdgeTable, known: Mapping[str, _Known]) -> EdgeTable:
-    return replace(table, src=known[table.triple[0]].of(table.src), dst=known[table.triple[2]].of(table.dst))
+def _edge_with_ids(table: EdgeTable, node_names: Mapping[str, _NodeNames]) -> EdgeTable:
+    return replace(table, src=node_names[table.triple[0]].ids_of(table.src), dst=node_names[table.triple[2]].ids_of(table.dst))

@@ -7,20 +7,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from asterism.objects import dgl, igraph, networkx, pandas, pyg, scipy
-from asterism.objects.asked import Asked
-from asterism.objects.columns import Attributes
-from asterism.objects.tables import Tables
+from asterism.objects.asked import ReadOptions
+from asterism.objects.columns import AttributeReader
+from asterism.objects.tables import GraphTables
 from asterism_proto.errors import InvalidRequest
 
-Reader = Callable[[Any, Asked, Attributes], Tables]
+ObjectReader = Callable[[Any, ReadOptions, AttributeReader], GraphTables]
 
-EXPECTED = (
+EXPECTED_OBJECTS = (
     "a PyG Data or HeteroData, a DGLGraph, a graph of NetworkX or igraph, a SciPy sparse matrix or pandas DataFrame of edges, or a mapping of "
     "edge types to these two; files are loaded by asterism.ingest.load"
 )
 
 
-def read_tables(graph: Any, asked: Asked) -> Tables:
+def read_tables(graph: Any, options: ReadOptions) -> GraphTables:
     """An object as tables, checked.
 
     Raises
@@ -28,48 +28,48 @@ def read_tables(graph: Any, asked: Asked) -> Tables:
     InvalidRequest
         Where nobody knows the object, or it holds what a graph here can not.
     """
-    attributes = Attributes(asked)
-    reader = _reader(graph)
-    if asked.nodes is not None and reader is not pandas.read:
+    attributes = AttributeReader(options)
+    reader = _reader_for(graph)
+    if options.nodes is not None and reader is not pandas.read:
         raise InvalidRequest(f"nodes: frames of nodes go with frames of edges; a {type(graph).__name__} has its own")
-    tables = reader(graph, asked, attributes)
+    tables = reader(graph, options, attributes)
     attributes.check()
     tables.check()
     return tables
 
 
-def _reader(graph: Any) -> Reader:
+def _reader_for(graph: Any) -> ObjectReader:
     if isinstance(graph, Mapping) and not _is_scipy(graph) and len(graph):  # a SciPy matrix can be a dictionary of its entries
         if all(map(_is_scipy, graph.values())):
             return scipy.read
         if all(map(_is_pandas, graph.values())):
             return pandas.read
-        raise InvalidRequest(f"the graph is a mapping to {', '.join(sorted({type(held).__name__ for held in graph.values()}))}; expected {EXPECTED}")
-    known: list[tuple[Callable[[Any], bool], Reader]] = [
-        (lambda one: _is(one, "torch_geometric.data", "Data", "HeteroData"), pyg.read),
-        (lambda one: _is(one, "dgl", "DGLGraph"), dgl.read),
-        (lambda one: _is(one, "networkx", "Graph"), networkx.read),  # the others are kinds of it
-        (lambda one: _is(one, "igraph", "Graph"), igraph.read),
+        raise InvalidRequest(f"the graph is a mapping to {', '.join(sorted({type(value).__name__ for value in graph.values()}))}; expected {EXPECTED_OBJECTS}")
+    readers: list[tuple[Callable[[Any], bool], ObjectReader]] = [
+        (lambda candidate: _is_instance(candidate, "torch_geometric.data", "Data", "HeteroData"), pyg.read),
+        (lambda candidate: _is_instance(candidate, "dgl", "DGLGraph"), dgl.read),
+        (lambda candidate: _is_instance(candidate, "networkx", "Graph"), networkx.read),  # the others are kinds of it
+        (lambda candidate: _is_instance(candidate, "igraph", "Graph"), igraph.read),
         (_is_scipy, scipy.read),
         (_is_pandas, pandas.read),
     ]
-    for is_one, reader in known:
-        if is_one(graph):
+    for matches, reader in readers:
+        if matches(graph):
             return reader
-    raise InvalidRequest(f"the graph is a {type(graph).__module__}.{type(graph).__qualname__}; expected {EXPECTED}")
+    raise InvalidRequest(f"the graph is a {type(graph).__module__}.{type(graph).__qualname__}; expected {EXPECTED_OBJECTS}")
 
 
-def _is(graph: object, module: str, *names: str) -> bool:
+def _is_instance(graph: object, module: str, *names: str) -> bool:
     """Whether it is an instance of a class of a module that somebody has imported."""
-    there = sys.modules.get(module)
-    kinds = tuple(getattr(there, name) for name in names if hasattr(there, name))
+    loaded = sys.modules.get(module)
+    kinds = tuple(getattr(loaded, name) for name in names if hasattr(loaded, name))
     return bool(kinds) and isinstance(graph, kinds)
 
 
 def _is_scipy(graph: Any) -> bool:
-    there = sys.modules.get("scipy.sparse")
-    return there is not None and bool(there.issparse(graph))
+    loaded = sys.modules.get("scipy.sparse")
+    return loaded is not None and bool(loaded.issparse(graph))
 
 
 def _is_pandas(graph: Any) -> bool:
-    return _is(graph, "pandas", "DataFrame")
+    return _is_instance(graph, "pandas", "DataFrame")

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.objects.asked import Asked
-from asterism.objects.columns import Attributes
-from asterism.objects.tables import EdgeTable, NodeTable, Tables
-from asterism.objects.triples import triple_of
+from asterism.objects.asked import ReadOptions
+from asterism.objects.columns import AttributeReader
+from asterism.objects.tables import EdgeTable, NodeTable, GraphTables
+from asterism.objects.triples import parse_triple
 from asterism.records import Ids
 from asterism_proto.errors import InvalidRequest
 
@@ -21,64 +21,64 @@ _ID = "id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Nodes:
+class _NodeFrame:
     """The nodes of one type, by what frames call them."""
 
     name: str
     index: Any
     """``pandas.Index`` of labels."""
-    whole: bool
+    is_integer: bool
     """Whether labels are the ids."""
     frame: Any
     """None where the nodes are those that edges name."""
 
-    def ids(self, what: str, labels: Any) -> Ids:
+    def ids(self, description: str, labels: Any) -> Ids:
         """int64[n] of what a column of edges names."""
         missing = np.flatnonzero(labels.isna().to_numpy())
-        at = self.index.get_indexer(labels)
-        wrong = missing if missing.size else np.flatnonzero(at < 0)
+        positions = self.index.get_indexer(labels)
+        wrong = missing if missing.size else np.flatnonzero(positions < 0)
         if wrong.size:
             row = int(wrong[0])
-            why = "it is missing" if missing.size else f"the frame of {self.name!r} has no such node"
-            raise InvalidRequest(f"{what}, row {row}, value {_shown(labels, row)}: {why} ({len(wrong) - 1} more); repair the frames")
-        ids: Ids = self.index.to_numpy().astype(np.int64)[at] if self.whole else at.astype(np.int64)
+            reason = "it is missing" if missing.size else f"the frame of {self.name!r} has no such node"
+            raise InvalidRequest(f"{description}, row {row}, value {_format_label(labels, row)}: {reason} ({len(wrong) - 1} more); repair the frames")
+        ids: Ids = self.index.to_numpy().astype(np.int64)[positions] if self.is_integer else positions.astype(np.int64)
         return ids
 
 
-def read(frames: Any, asked: Asked, attributes: Attributes) -> Tables:
+def read(frames: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
     """A frame of edges, or frames by edge type, with frames of nodes beside them, as tables."""
-    edges = {triple_of(key): frame for key, frame in frames.items()} if isinstance(frames, Mapping) else {asked.triple: frames}
+    edges = {parse_triple(key): frame for key, frame in frames.items()} if isinstance(frames, Mapping) else {options.triple: frames}
     for triple, frame in edges.items():
-        gone = [name for name in asked.ends if name not in frame.columns]
-        if gone:
+        missing = [name for name in options.ends if name not in frame.columns]
+        if missing:
             raise InvalidRequest(
-                f"the frame of {':'.join(triple)!r} has no column {gone[0]!r}, it has {', '.join(map(str, frame.columns))}; "
+                f"the frame of {':'.join(triple)!r} has no column {missing[0]!r}, it has {', '.join(map(str, frame.columns))}; "
                 "say which name the ends: ends=('from', 'to')"
             )
-    given = asked.nodes if isinstance(asked.nodes, Mapping) else {} if asked.nodes is None else {asked.node_type: asked.nodes}
-    types = dict.fromkeys([*given, *(name for triple in edges for name in (triple[0], triple[2]))])
-    known = {name: _known(name, given.get(name), edges, asked.ends) for name in types}
+    nodes_by_type = options.nodes if isinstance(options.nodes, Mapping) else {} if options.nodes is None else {options.node_type: options.nodes}
+    types = dict.fromkeys([*nodes_by_type, *(name for triple in edges for name in (triple[0], triple[2]))])
+    node_frames = {name: _node_frame(name, nodes_by_type.get(name), edges, options.ends) for name in types}
     nodes, names = [], {}
-    for name, found in known.items():
-        raw = {} if found.frame is None else _attributes(found.frame, (_ID,))
-        taken = attributes.take(name, len(found.index), raw, edges=False)
-        ids: NDArray[Any] | None = found.index.to_numpy().astype(np.int64) if found.whole else None
-        if not found.whole:
-            names[name] = found.index.to_numpy(dtype=object)
-        nodes.append(NodeTable(name=name, count=len(found.index), ids=ids, weights=taken.weights, features=taken.features))
+    for name, node_frame in node_frames.items():
+        raw = {} if node_frame.frame is None else _attribute_columns(node_frame.frame, (_ID,))
+        type_attributes = attributes.read(name, len(node_frame.index), raw, edges=False)
+        ids: NDArray[Any] | None = node_frame.index.to_numpy().astype(np.int64) if node_frame.is_integer else None
+        if not node_frame.is_integer:
+            names[name] = node_frame.index.to_numpy(dtype=object)
+        nodes.append(NodeTable(name=name, count=len(node_frame.index), ids=ids, weights=type_attributes.weights, features=type_attributes.features))
     tables = []
     for triple, frame in edges.items():
         name = ":".join(triple)
         src, dst = (
-            known[node_type].ids(f"edge type {name!r}: column {column!r}", frame[column])
-            for node_type, column in zip((triple[0], triple[2]), asked.ends, strict=True)
+            node_frames[node_type].ids(f"edge type {name!r}: column {column!r}", frame[column])
+            for node_type, column in zip((triple[0], triple[2]), options.ends, strict=True)
         )
-        taken = attributes.take(name, len(frame), _attributes(frame, asked.ends), edges=True)
-        tables.append(EdgeTable(triple=triple, src=src, dst=dst, weights=taken.weights, features=taken.features))
-    return Tables(what="pandas frames", nodes=tuple(nodes), edges=tuple(tables), names=names)
+        type_attributes = attributes.read(name, len(frame), _attribute_columns(frame, options.ends), edges=True)
+        tables.append(EdgeTable(triple=triple, src=src, dst=dst, weights=type_attributes.weights, features=type_attributes.features))
+    return GraphTables(source_name="pandas frames", nodes=tuple(nodes), edges=tuple(tables), names=names)
 
 
-def _known(name: str, frame: Any, edges: Mapping[tuple[str, str, str], Any], ends: tuple[str, str]) -> _Nodes:
+def _node_frame(name: str, frame: Any, edges: Mapping[tuple[str, str, str], Any], ends: tuple[str, str]) -> _NodeFrame:
     pandas = sys.modules["pandas"]
     if frame is None:
         columns = [
@@ -90,43 +90,43 @@ def _known(name: str, frame: Any, edges: Mapping[tuple[str, str, str], Any], end
         labels = pandas.Series(pandas.unique(pandas.concat(columns, ignore_index=True).dropna()))
     else:
         labels = frame[_ID] if _ID in frame.columns else frame.index.to_series()
-        twice = np.flatnonzero(labels.duplicated().to_numpy() | labels.isna().to_numpy())
-        if twice.size:
-            row = int(twice[0])
-            why = "it is missing" if pandas.isna(labels.iloc[row]) else "it is there already"
-            raise InvalidRequest(f"node type {name!r}: the id of row {row} is {_shown(labels, row)}: {why}; repair the frame")
-    whole = pandas.api.types.is_integer_dtype(labels.dtype)
-    if whole:
+        bad_rows = np.flatnonzero(labels.duplicated().to_numpy() | labels.isna().to_numpy())
+        if bad_rows.size:
+            row = int(bad_rows[0])
+            reason = "it is missing" if pandas.isna(labels.iloc[row]) else "it is there already"
+            raise InvalidRequest(f"node type {name!r}: the id of row {row} is {_format_label(labels, row)}: {reason}; repair the frame")
+    is_integer = pandas.api.types.is_integer_dtype(labels.dtype)
+    if is_integer:
         labels = labels.sort_values() if frame is None else labels
         if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < 1 << 63:
             wrong = labels.min() if labels.min() < 0 else labels.max()
             raise InvalidRequest(f"node type {name!r}: node {wrong}: ids are 0 or more, and below 2^63")
-    return _Nodes(name=name, index=pandas.Index(labels), whole=whole, frame=frame)
+    return _NodeFrame(name=name, index=pandas.Index(labels), is_integer=is_integer, frame=frame)
 
 
-def _shown(labels: Any, row: int) -> str:
+def _format_label(labels: Any, row: int) -> str:
     (value,) = labels.iloc[row : row + 1].tolist()
     return repr(value)
 
 
-def _attributes(frame: Any, keys: tuple[str, ...]) -> dict[str, Any]:
+def _attribute_columns(frame: Any, keys: tuple[str, ...]) -> dict[str, Any]:
     """The columns that are neither ids nor ends, as arrays, or as lists with None for what is missing."""
-    found = {}
+    columns = {}
     for name in frame.columns:
         if name in keys:
             continue
         if not isinstance(name, str):
             raise InvalidRequest(f"column {name!r}: expected a text for a name; rename it in the frame")
-        held = frame[name]
-        plain = isinstance(held.dtype, np.dtype) and held.dtype != object
-        found[name] = held.to_numpy() if plain else _listed(held)
-    return found
+        column = frame[name]
+        is_numeric = isinstance(column.dtype, np.dtype) and column.dtype != object
+        columns[name] = column.to_numpy() if is_numeric else _to_list(column)
+    return columns
 
 
-def _listed(held: Any) -> list[Any]:
+def _to_list(column: Any) -> list[Any]:
     """A column of texts, categories, nullable numbers or objects as Python's values; what is missing is None."""
-    missing = held.isna().to_numpy()
-    values: list[Any] = held.tolist()
+    missing = column.isna().to_numpy()
+    values: list[Any] = column.tolist()
     if missing.any():
         for row in np.flatnonzero(missing).tolist():
             values[row] = None

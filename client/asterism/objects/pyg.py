@@ -5,59 +5,59 @@ from __future__ import annotations
 from typing import Any
 
 from asterism.foreign import as_name
-from asterism.objects.asked import Asked
-from asterism.objects.columns import Attributes
-from asterism.objects.tables import EdgeTable, NodeTable, Tables
+from asterism.objects.asked import ReadOptions
+from asterism.objects.columns import AttributeReader
+from asterism.objects.tables import EdgeTable, NodeTable, GraphTables
 from asterism_proto.errors import InvalidRequest
 
 _TOPOLOGY = ("edge_index", "adj_t", "adj", "num_nodes")
 _WEIGHT = ("edge_weight", "weight")
 
 
-def read(data: Any, asked: Asked, attributes: Attributes) -> Tables:
+def read(data: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
     """A ``Data`` or ``HeteroData`` as tables; an edge type is read from ``edge_index`` or ``adj_t``."""
     if hasattr(data, "node_types"):
-        return _hetero(data, asked, attributes)
+        return _read_hetero(data, options, attributes)
     raw: dict[str, dict[str, Any]] = {"nodes": {}, "edges": {}}
     left_out = []
     for name, value in data.to_dict().items():
         if name in _TOPOLOGY:
             continue
         kind = "edges" if data.is_edge_attr(name) else "nodes" if data.is_node_attr(name) else None
-        if kind is None or not _of_rows(value, data.num_edges if kind == "edges" else data.num_nodes):
+        if kind is None or not _has_rows(value, data.num_edges if kind == "edges" else data.num_nodes):
             left_out.append(name)
         else:
             raw[kind][name] = value
-    nodes = _nodes(asked.node_type, data.num_nodes, raw["nodes"], attributes)
-    edges = _edges(asked.triple, data, raw["edges"], attributes)
-    return Tables(what="PyG Data", nodes=(nodes,), edges=(edges,) if edges is not None else (), left_out=tuple(left_out))
+    nodes = _read_nodes(options.node_type, data.num_nodes, raw["nodes"], attributes)
+    edges = _read_edges(options.triple, data, raw["edges"], attributes)
+    return GraphTables(source_name="PyG Data", nodes=(nodes,), edges=(edges,) if edges is not None else (), left_out=tuple(left_out))
 
 
-def _hetero(data: Any, asked: Asked, attributes: Attributes) -> Tables:
+def _read_hetero(data: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
     nodes, edges, left_out = [], [], []
     for node_type in data.node_types:
         store = data[node_type]
         raw = {
-            name: value for name, value in store.items() if name not in _TOPOLOGY and store.is_node_attr(name) and _of_rows(value, store.num_nodes)
+            name: value for name, value in store.items() if name not in _TOPOLOGY and store.is_node_attr(name) and _has_rows(value, store.num_nodes)
         }
         left_out += [f"{node_type}.{name}" for name in store.keys() if name not in raw and name not in _TOPOLOGY]  # noqa: SIM118  # a store is no mapping
-        nodes.append(_nodes(as_name(node_type), store.num_nodes, raw, attributes))
+        nodes.append(_read_nodes(as_name(node_type), store.num_nodes, raw, attributes))
     for triple in data.edge_types:
         store = data[triple]
         raw = {
-            name: value for name, value in store.items() if name not in _TOPOLOGY and store.is_edge_attr(name) and _of_rows(value, store.num_edges)
+            name: value for name, value in store.items() if name not in _TOPOLOGY and store.is_edge_attr(name) and _has_rows(value, store.num_edges)
         }
         left_out += [f"{':'.join(triple)}.{name}" for name in store.keys() if name not in raw and name not in _TOPOLOGY]  # noqa: SIM118
         a, b, c = map(as_name, triple)
-        made = _edges((a, b, c), store, raw, attributes)
-        if made is not None:
-            edges.append(made)
-    known = {"_global_store"} | set(data.node_types) | set(data.edge_types)
-    left_out += [name for name in data.to_dict().get("_global_store", {}) if name not in known]
-    return Tables(what="PyG HeteroData", nodes=tuple(nodes), edges=tuple(edges), left_out=tuple(left_out))
+        edge_table = _read_edges((a, b, c), store, raw, attributes)
+        if edge_table is not None:
+            edges.append(edge_table)
+    type_keys = {"_global_store"} | set(data.node_types) | set(data.edge_types)
+    left_out += [name for name in data.to_dict().get("_global_store", {}) if name not in type_keys]
+    return GraphTables(source_name="PyG HeteroData", nodes=tuple(nodes), edges=tuple(edges), left_out=tuple(left_out))
 
 
-def _of_rows(value: Any, rows: int) -> bool:
+def _has_rows(value: Any, rows: int) -> bool:
     """Whether an attribute's rows are its first axis: PyG counts those of an index on the last."""
     shape = getattr(value, "shape", None)
     return (
@@ -67,35 +67,35 @@ def _of_rows(value: Any, rows: int) -> bool:
     )
 
 
-def _nodes(name: str, count: int | None, raw: dict[str, Any], attributes: Attributes) -> NodeTable:
+def _read_nodes(name: str, count: int | None, raw: dict[str, Any], attributes: AttributeReader) -> NodeTable:
     if count is None:
         raise InvalidRequest(f"node type {name!r} does not say how many nodes it has; set num_nodes")
-    taken = attributes.take(name, count, raw, edges=False)
-    return NodeTable(name=name, count=count, weights=taken.weights, features=taken.features)
+    type_attributes = attributes.read(name, count, raw, edges=False)
+    return NodeTable(name=name, count=count, weights=type_attributes.weights, features=type_attributes.features)
 
 
-def _edges(triple: tuple[str, str, str], store: Any, raw: dict[str, Any], attributes: Attributes) -> EdgeTable | None:
+def _read_edges(triple: tuple[str, str, str], store: Any, raw: dict[str, Any], attributes: AttributeReader) -> EdgeTable | None:
     if "edge_index" in store:
         index = store["edge_index"]
         if index.dim() != 2 or index.shape[0] != 2:
             raise InvalidRequest(f"edge type {':'.join(triple)!r}: edge_index has shape {list(index.shape)}; expected [2, edges]")
         src, dst = index[0], index[1]
     elif "adj_t" in store:
-        dst, src, values = _entries(store["adj_t"])
+        dst, src, values = _matrix_entries(store["adj_t"])
         raw = raw if values is None else {"edge_weight": values, **raw}
     elif "adj" in store:
-        src, dst, values = _entries(store["adj"])
+        src, dst, values = _matrix_entries(store["adj"])
         raw = raw if values is None else {"edge_weight": values, **raw}
     else:
         return None
-    taken = attributes.take(":".join(triple), len(src), raw, edges=True, weight=_WEIGHT)
-    return EdgeTable(triple=triple, src=src, dst=dst, weights=taken.weights, features=taken.features)
+    type_attributes = attributes.read(":".join(triple), len(src), raw, edges=True, weight=_WEIGHT)
+    return EdgeTable(triple=triple, src=src, dst=dst, weights=type_attributes.weights, features=type_attributes.features)
 
 
-def _entries(matrix: Any) -> tuple[Any, Any, Any]:
+def _matrix_entries(matrix: Any) -> tuple[Any, Any, Any]:
     """Rows, columns and values of a sparse matrix: torch_sparse's, or torch's own."""
     if hasattr(matrix, "coo"):
         row, col, values = matrix.coo()
         return row, col, values
-    held = matrix.to_sparse_coo().coalesce()
-    return held.indices()[0], held.indices()[1], held.values()
+    coo = matrix.to_sparse_coo().coalesce()
+    return coo.indices()[0], coo.indices()[1], coo.values()

@@ -6,45 +6,45 @@ from typing import Any
 
 import numpy as np
 
-from asterism.objects.asked import Asked
-from asterism.objects.columns import Attributes
-from asterism.objects.tables import EdgeTable, NodeTable, Tables
-from asterism.objects.triples import triple_of
+from asterism.objects.asked import ReadOptions
+from asterism.objects.columns import AttributeReader
+from asterism.objects.tables import EdgeTable, NodeTable, GraphTables
+from asterism.objects.triples import parse_triple
 from asterism_proto.errors import InvalidRequest
 
 _PADDED = ("bsr", "dia")
 """Formats that store zeros which nobody put there."""
 
 
-def read(matrices: Any, asked: Asked, attributes: Attributes) -> Tables:
+def read(matrices: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
     """One matrix of a single type, or matrices by edge type, as tables in the order of rows."""
     if hasattr(matrices, "tocsr"):
         if matrices.ndim != 2 or matrices.shape[0] != matrices.shape[1]:
             raise InvalidRequest(
                 f"a matrix of shape {list(matrices.shape)} joins nodes of two types; say which: {{('user', 'buys', 'item'): matrix}}"
             )
-        matrices = {asked.triple: matrices}
+        matrices = {options.triple: matrices}
     sizes: dict[str, tuple[int, str]] = {}
     edges = []
     for key, matrix in matrices.items():
-        triple = triple_of(key)
+        triple = parse_triple(key)
         name = ":".join(triple)
         if matrix.ndim != 2:
             raise InvalidRequest(f"edge type {name!r}: a sparse array of {matrix.ndim} dimensions; expected 2")
         for node_type, size in zip((triple[0], triple[2]), matrix.shape, strict=True):
-            there, of = sizes.setdefault(node_type, (int(size), name))
-            if there != size:
+            known_size, first_name = sizes.setdefault(node_type, (int(size), name))
+            if known_size != size:
                 raise InvalidRequest(
-                    f"node type {node_type!r} has {there} nodes in the matrix of {of!r}, {size} in that of {name!r}; make them agree"
+                    f"node type {node_type!r} has {known_size} nodes in the matrix of {first_name!r}, {size} in that of {name!r}; make them agree"
                 )
-        edges.append(_edges(triple, matrix, attributes))
+        edges.append(_read_edges(triple, matrix, attributes))
     nodes = tuple(
-        NodeTable(name=name, count=size, features=attributes.take(name, size, {}, edges=False).features) for name, (size, _) in sizes.items()
+        NodeTable(name=name, count=size, features=attributes.read(name, size, {}, edges=False).features) for name, (size, _) in sizes.items()
     )
-    return Tables(what="SciPy sparse matrix", nodes=nodes, edges=tuple(edges))
+    return GraphTables(source_name="SciPy sparse matrix", nodes=nodes, edges=tuple(edges))
 
 
-def _edges(triple: tuple[str, str, str], matrix: Any, attributes: Attributes) -> EdgeTable:
+def _read_edges(triple: tuple[str, str, str], matrix: Any, attributes: AttributeReader) -> EdgeTable:
     rows = matrix.tocsr()
     if matrix.format in _PADDED or not rows.has_canonical_format:
         rows = rows.copy()
@@ -52,5 +52,5 @@ def _edges(triple: tuple[str, str, str], matrix: Any, attributes: Attributes) ->
         if matrix.format in _PADDED:
             rows.eliminate_zeros()
     src = np.repeat(np.arange(rows.shape[0], dtype=np.int64), np.diff(rows.indptr))
-    taken = attributes.take(":".join(triple), len(src), {"weight": rows.data}, edges=True)
-    return EdgeTable(triple=triple, src=src, dst=rows.indices, weights=taken.weights)
+    type_attributes = attributes.read(":".join(triple), len(src), {"weight": rows.data}, edges=True)
+    return EdgeTable(triple=triple, src=src, dst=rows.indices, weights=type_attributes.weights)

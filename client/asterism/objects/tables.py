@@ -19,7 +19,7 @@ PIECE_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ArrayColumn:
     """A column of a type."""
 
     dtype: str
@@ -38,13 +38,13 @@ class Column:
         """As a schema has it."""
         return Feature(name=name, kind="bytes") if self.dtype == "bytes" else Feature(name=name, dtype=self.dtype, shape=self.shape)
 
-    def cut(self, start: int, stop: int) -> FeatureValue:
+    def slice(self, start: int, stop: int) -> FeatureValue:
         """Rows ``start`` to ``stop``."""
         if self.dtype == "bytes":
             indptr, values = self.values
             window = indptr[start : stop + 1]
             return window - window[0], values[window[0] : window[-1]]
-        return array_of(self.values[start:stop]).astype(self.dtype, copy=False)
+        return to_array(self.values[start:stop]).astype(self.dtype, copy=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +55,8 @@ class NodeTable:
     count: int
     ids: Ids | None = None
     """int64[count]; None: 0 .. count - 1."""
-    weights: Column | None = None
-    features: Mapping[str, Column] = field(default_factory=dict)
+    weights: ArrayColumn | None = None
+    features: Mapping[str, ArrayColumn] = field(default_factory=dict)
 
     def schema(self) -> NodeType:
         """As a space has it."""
@@ -71,8 +71,8 @@ class EdgeTable:
     src: Any
     """Whole numbers [n], array or tensor; so is ``dst``."""
     dst: Any
-    weights: Column | None = None
-    features: Mapping[str, Column] = field(default_factory=dict)
+    weights: ArrayColumn | None = None
+    features: Mapping[str, ArrayColumn] = field(default_factory=dict)
     both_ways: bool = False
     """Of an undirected graph: every edge but a loop is written the other way round too."""
 
@@ -92,15 +92,15 @@ class EdgeTable:
 
     def ends(self, start: int, stop: int) -> tuple[Ids, Ids]:
         """Sources and destinations of rows ``start`` to ``stop``: int64."""
-        src, dst = array_of(self.src[start:stop]), array_of(self.dst[start:stop])
+        src, dst = to_array(self.src[start:stop]), to_array(self.dst[start:stop])
         return src.astype(np.int64, copy=False), dst.astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tables:
+class GraphTables:
     """A whole graph."""
 
-    what: str
+    source_name: str
     """The object's kind, for people."""
     nodes: tuple[NodeTable, ...]
     edges: tuple[EdgeTable, ...]
@@ -126,57 +126,57 @@ class Tables:
         """Refuse weights that are none, and ends that are no nodes, before anything is written."""
         counts = {table.name: table.count for table in self.nodes if table.ids is None}
         for table in self.nodes:
-            for start, stop in spans(table.count, 8):
+            for start, stop in row_spans(table.count, 8):
                 _check_weights(f"node type {table.name!r}", table.weights, start, stop)
         for edges in self.edges:
             if len(edges.src) != len(edges.dst):
                 raise InvalidRequest(f"edge type {edges.name!r}: {len(edges.src)} sources, {len(edges.dst)} destinations")
-            for start, stop in spans(len(edges), 24):
+            for start, stop in row_spans(len(edges), 24):
                 ends = edges.ends(start, stop)
-                for word, found, node_type in zip(("source", "destination"), ends, (edges.triple[0], edges.triple[2]), strict=True):
-                    _check_ends(f"edge type {edges.name!r}", word, found, start, node_type, counts.get(node_type))
+                for end, ids, node_type in zip(("source", "destination"), ends, (edges.triple[0], edges.triple[2]), strict=True):
+                    _check_ends(f"edge type {edges.name!r}", end, ids, start, node_type, counts.get(node_type))
                 _check_weights(f"edge type {edges.name!r}", edges.weights, start, stop)
 
 
-def array_of(values: Any) -> NDArray[Any]:
+def to_array(values: Any) -> NDArray[Any]:
     """An array, or a tensor wherever it is, as an array."""
     if not is_tensor(values):
         return np.asarray(values)
-    held = values.detach().cpu()
-    array: NDArray[Any] = (held.float() if str(held.dtype) == "torch.bfloat16" else held).numpy()
+    host_tensor = values.detach().cpu()
+    array: NDArray[Any] = (host_tensor.float() if str(host_tensor.dtype) == "torch.bfloat16" else host_tensor).numpy()
     return array
 
 
-def spans(count: int, row_bytes: int) -> Iterator[tuple[int, int]]:
+def row_spans(count: int, row_bytes: int) -> Iterator[tuple[int, int]]:
     """Ranges that cover 0 .. count - 1, each of so few rows that a piece is bounded."""
     step = max(min(PIECE_ROWS, PIECE_BYTES // max(row_bytes, 1)), 1)
     for start in range(0, count, step):
         yield start, min(start + step, count)
 
 
-def float_weights(column: Column, start: int, stop: int) -> Weights:
+def float_weights(column: ArrayColumn, start: int, stop: int) -> Weights:
     """Weights as they are written: float32."""
-    values = column.cut(start, stop)
+    values = column.slice(start, stop)
     assert not isinstance(values, tuple)
     with np.errstate(over="ignore"):
         return values.astype(np.float32)
 
 
-def _check_weights(owner: str, column: Column | None, start: int, stop: int) -> None:
+def _check_weights(owner: str, column: ArrayColumn | None, start: int, stop: int) -> None:
     if column is None:
         return
-    found = float_weights(column, start, stop)
-    bad = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+    weights = float_weights(column, start, stop)
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if bad.size:
         row = start + int(bad[0])
-        value = array_of(column.values[row : row + 1])[0]
+        value = to_array(column.values[row : row + 1])[0]
         raise InvalidRequest(
             f"{owner}: the weight of row {row} is {value}; a weight is finite, not negative, and fits float32: repair it in the object"
         )
 
 
-def _check_ends(owner: str, word: str, found: Ids, start: int, node_type: str, count: int | None) -> None:
-    bad = np.flatnonzero(found < 0 if count is None else (found < 0) | (found >= count))
+def _check_ends(owner: str, end: str, ids: Ids, start: int, node_type: str, count: int | None) -> None:
+    bad = np.flatnonzero(ids < 0 if count is None else (ids < 0) | (ids >= count))
     if bad.size:
         expected = "0 or more" if count is None else f"a node of {node_type!r}, 0 to {count - 1}"
-        raise InvalidRequest(f"{owner}: the {word} of row {start + int(bad[0])} is {found[bad[0]]}; expected {expected}")
+        raise InvalidRequest(f"{owner}: the {end} of row {start + int(bad[0])} is {ids[bad[0]]}; expected {expected}")

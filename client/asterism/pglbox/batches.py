@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from asterism.arrays import FeatureValue, Ids, Shown, Types
+from asterism.arrays import FeatureValue, Ids, ArrayRecord, Types
 from asterism.records import Subgraph, WalkSample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Nodes(Shown):
+class Nodes(ArrayRecord):
     """The nodes that a batch is about, each once, with what a model reads of them."""
 
     ids: Mapping[str, Ids]
@@ -24,7 +24,7 @@ class Nodes(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class TrainBatch(Shown):
+class TrainBatch(ArrayRecord):
     """Pairs of walks, shuffled."""
 
     pairs: Ids
@@ -51,7 +51,7 @@ class TrainBatch(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class InferBatch(Shown):
+class InferBatch(ArrayRecord):
     """Nodes of one type, to be embedded."""
 
     ids: Ids

@@ -81,19 +81,19 @@ class PGLBox:
         passes = self._passes()
         if self._state:
             passes.load_state_dict(self._state["passes"])
-        given, steps = int(self._state.get("given", 0)), int(self._state.get("steps", 0))
+        yielded, steps = int(self._state.get("given", 0)), int(self._state.get("steps", 0))
         while passes.epoch < config["epochs"] and not 0 < config["max_steps"] <= steps:
-            drawing = iter(passes)
-            before = passes.state_dict()
-            while (drawn := next(drawing, None)) is not None:
-                for first in range(given * config["batch_size"], len(drawn), config["batch_size"]):
-                    batch = self._train_batch(drawn, first, steps)
-                    given, steps = given + 1, steps + 1
-                    self._state = {"seed": self.seed, "passes": before, "given": given, "steps": steps}
+            pair_batches = iter(passes)
+            pass_state = passes.state_dict()
+            while (pair_batch := next(pair_batches, None)) is not None:
+                for first in range(yielded * config["batch_size"], len(pair_batch), config["batch_size"]):
+                    batch = self._train_batch(pair_batch, first, steps)
+                    yielded, steps = yielded + 1, steps + 1
+                    self._state = {"seed": self.seed, "passes": pass_state, "given": yielded, "steps": steps}
                     yield batch
                     if steps == config["max_steps"]:
                         return
-                given, before = 0, passes.state_dict()
+                yielded, pass_state = 0, passes.state_dict()
 
     def state_dict(self) -> dict[str, Any]:
         """Where `train` is, in plain values: batches that were given count as trained with."""
@@ -118,12 +118,12 @@ class PGLBox:
             config["walk_len"],
             walks=config["walk_times"],
             window=config["win_size"],
-            batch_size=config["batch_node_size"] or self._starts_of_a_batch(),
+            batch_size=config["batch_node_size"] or self._batch_start_count(),
             first_step="distinct",
             weighted=config["weighted_sample"],
             negatives=config["neg_num"],
             excluded=config["excluded_train_pair"],
-            starts=self._listed("train_start_nodes"),
+            starts=self._listed_nodes("train_start_nodes"),
             seed=mixing.key_of(self.seed, mixing.EPOCH, _TRAIN),
             rank=self._rank,
             world=self._world,
@@ -134,7 +134,7 @@ class PGLBox:
         config = self.config
         if not config["need_inference"]:
             return
-        listed, version = self._listed("infer_nodes"), None
+        listed, version = self._listed_nodes("infer_nodes"), None
         for number, ntype in enumerate(config.infer_types):
             passes = self.graph.node_batches(
                 ntype,
@@ -149,41 +149,41 @@ class PGLBox:
             kind = self.graph.schema.node_type_id(ntype)
             for step, ids in enumerate(passes):
                 seed = mixing.key_of(self.seed, mixing.BATCH, _INFER, number, step, self._rank)
-                nodes, places = self._nodes(ids, np.full(len(ids), kind, np.int32), config["infer_samples"], seed, version)
-                yield InferBatch(ids=ids, ntype=ntype, places=places, nodes=nodes, version=version)
+                nodes, positions = self._nodes(ids, np.full(len(ids), kind, np.int32), config["infer_samples"], seed, version)
+                yield InferBatch(ids=ids, ntype=ntype, places=positions, nodes=nodes, version=version)
 
-    def _starts_of_a_batch(self) -> int:
+    def _batch_start_count(self) -> int:
         """As many starts as make about ``batch_size`` pairs."""
         config = self.config
         length = config["walk_len"] + 1
         window = min(config["win_size"], length - 1)
-        each = config["walk_times"] * (2 * window * length - window * (window + 1))
-        starts: int = max(config["batch_size"] // each, 1)
+        pairs_per_start = config["walk_times"] * (2 * window * length - window * (window + 1))
+        starts: int = max(config["batch_size"] // pairs_per_start, 1)
         return starts
 
-    def _train_batch(self, drawn: PairBatch, first: int, step: int) -> TrainBatch:
-        cut = slice(first, first + self.config["batch_size"])
-        pairs, types = drawn.pairs[cut], drawn.types[cut]
-        negatives = None if drawn.negatives is None else drawn.negatives[cut]
+    def _train_batch(self, pair_batch: PairBatch, first: int, step: int) -> TrainBatch:
+        rows = slice(first, first + self.config["batch_size"])
+        pairs, types = pair_batch.pairs[rows], pair_batch.types[rows]
+        negatives = None if pair_batch.negatives is None else pair_batch.negatives[rows]
         ids, kinds = [pairs.reshape(-1)], [types.reshape(-1)]
         if negatives is not None:
             ids.append(negatives.reshape(-1))
             kinds.append(np.repeat(types[:, 1], negatives.shape[1]))
         seed = mixing.key_of(self.seed, mixing.BATCH, _TRAIN, step, self._rank)
-        nodes, places = self._nodes(np.concatenate(ids), np.concatenate(kinds), self.config["samples"], seed, drawn.version)
-        walks: WalkSample | None = drawn.walks if self.config["need_dump_walk"] and first == 0 else None
+        nodes, positions = self._nodes(np.concatenate(ids), np.concatenate(kinds), self.config["samples"], seed, pair_batch.version)
+        walks: WalkSample | None = pair_batch.walks if self.config["need_dump_walk"] and first == 0 else None
         return TrainBatch(
             pairs=pairs,
             types=types,
-            places=places[: pairs.size].reshape(pairs.shape),
+            places=positions[: pairs.size].reshape(pairs.shape),
             labels=self._labels(types),
             negatives=negatives,
-            negative_places=None if negatives is None else places[pairs.size :].reshape(negatives.shape),
+            negative_places=None if negatives is None else positions[pairs.size :].reshape(negatives.shape),
             nodes=nodes,
             walks=walks,
-            metapath=drawn.metapath,
-            epoch=drawn.epoch,
-            version=drawn.version,
+            metapath=pair_batch.metapath,
+            epoch=pair_batch.epoch,
+            version=pair_batch.version,
         )
 
     def _labels(self, types: Types) -> Types | None:
@@ -193,17 +193,17 @@ class PGLBox:
         table = np.zeros((len(schema.node_types),) * 2, np.int32)
         for (a, b), label in self.config.pair_labels.items():
             table[schema.node_type_id(a), schema.node_type_id(b)] = label
-        found: Types = table[types[:, 0], types[:, 1]]
-        return found
+        labels: Types = table[types[:, 0], types[:, 1]]
+        return labels
 
     def _nodes(self, ids: Ids, types: Types, samples: tuple[int, ...], seed: int, version: int) -> tuple[Nodes, Ids]:
         """The different ones among some nodes, with what the configuration asks of them, and where each of the some is."""
         config, schema = self.config, self.graph.schema
-        once, kinds, places = _different(ids, types)
+        unique_ids, kinds, inverse = _unique_nodes(ids, types)
         subgraph = None
         if config["sage_mode"]:
             subgraph = self.graph.sample_subgraph(
-                once,
+                unique_ids,
                 samples,
                 [":".join(triple) for triple in config.triples],
                 ntype=kinds,
@@ -216,12 +216,12 @@ class PGLBox:
             by_type: Mapping[str, Ids] = subgraph.nodes
             rows = subgraph.seeds
         else:
-            by_type = {schema.node_types[kind].name: once[kinds == kind] for kind in np.unique(kinds).tolist()}
+            by_type = {schema.node_types[kind].name: unique_ids[kinds == kind] for kind in np.unique(kinds).tolist()}
             starts = np.searchsorted(kinds, kinds)
-            rows = np.arange(len(once)) - starts
+            rows = np.arange(len(unique_ids)) - starts
         features = {
-            name: {slot: self._trimmed(value) for slot, value in self.graph.node_features(some, self._slots[name], name, version=version).items()}
-            for name, some in by_type.items()
+            name: {slot: self._trim_values(value) for slot, value in self.graph.node_features(type_nodes, self._slots[name], name, version=version).items()}
+            for name, type_nodes in by_type.items()
             if self._slots.get(name)
         }
         degrees = None
@@ -231,36 +231,36 @@ class PGLBox:
                 for triple in config.triples
                 if triple[0] in by_type
             }
-        return Nodes(ids=by_type, features=features, degrees=degrees, subgraph=subgraph), rows[places]
+        return Nodes(ids=by_type, features=features, degrees=degrees, subgraph=subgraph), rows[inverse]
 
-    def _trimmed(self, value: FeatureValue) -> FeatureValue:
+    def _trim_values(self, value: FeatureValue) -> FeatureValue:
         """At most ``max_slot_value_size`` values a row, the first ones."""
-        most = self.config["max_slot_value_size"]
-        if most is None or not isinstance(value, tuple) or value[1].dtype == np.uint8 or not (np.diff(value[0]) > most).any():
+        limit = self.config["max_slot_value_size"]
+        if limit is None or not isinstance(value, tuple) or value[1].dtype == np.uint8 or not (np.diff(value[0]) > limit).any():
             return value
         indptr, values = value
-        kept = np.minimum(np.diff(indptr), most)
-        ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(kept)))
-        return ends, values[np.arange(ends[-1]) + np.repeat(indptr[:-1] - ends[:-1], kept)]
+        lengths = np.minimum(np.diff(indptr), limit)
+        ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        return ends, values[np.arange(ends[-1]) + np.repeat(indptr[:-1] - ends[:-1], lengths)]
 
-    def _listed(self, key: str) -> dict[str, Ids]:
+    def _listed_nodes(self, key: str) -> dict[str, Ids]:
         """The nodes of the files that a key names; all of them are in the graph."""
         if not self.config[key]:
             return {}
-        found = read_nodes(self.config, key)
-        for name, ids in found.items():
+        listed = read_nodes(self.config, key)
+        for name, ids in listed.items():
             unknown = ids[~self.graph.find_nodes(ids, name)]
             if len(unknown):
                 raise InvalidRequest(f"{self.config.path}: {key}: node {unknown[0]} of type {name!r} is not in the graph ({len(unknown) - 1} more)")
-        return found
+        return listed
 
 
-def _different(ids: Ids, types: Types) -> tuple[Ids, Types, Ids]:
+def _unique_nodes(ids: Ids, types: Types) -> tuple[Ids, Types, Ids]:
     """Different nodes by type and id, and where among them each one is."""
     order = np.lexsort((ids, types))
     sorted_ids, sorted_types = ids[order], types[order]
-    new = np.ones(len(ids), np.bool_)
-    new[1:] = (sorted_ids[1:] != sorted_ids[:-1]) | (sorted_types[1:] != sorted_types[:-1])
-    places = np.empty(len(ids), np.int64)
-    places[order] = np.cumsum(new) - 1
-    return sorted_ids[new], sorted_types[new], places
+    is_first = np.ones(len(ids), np.bool_)
+    is_first[1:] = (sorted_ids[1:] != sorted_ids[:-1]) | (sorted_types[1:] != sorted_types[:-1])
+    positions = np.empty(len(ids), np.int64)
+    positions[order] = np.cumsum(is_first) - 1
+    return sorted_ids[is_first], sorted_types[is_first], positions

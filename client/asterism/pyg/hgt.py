@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from asterism.graph import Graph
-from asterism.patience import PATIENCE_S
+from asterism.patience import DEFAULT_PATIENCE_S
 from asterism.pyg.subgraphs import NodeSampler
 from asterism.records import Ids, Subgraph
 from asterism_proto.errors import InvalidRequest
@@ -52,7 +52,7 @@ class HGTSampler(NodeSampler):
         weight_attr: str | None = None,
         seed: int | None = None,
         hetero: bool | None = None,
-        patience_s: float = PATIENCE_S,
+        patience_s: float = DEFAULT_PATIENCE_S,
     ) -> None:
         super().__init__(graph, seed, hetero, patience_s)
         if isinstance(num_samples, Mapping):
@@ -64,7 +64,7 @@ class HGTSampler(NodeSampler):
             self._counts = list(num_samples)
         self._weight_attr = weight_attr
 
-    def _drawn(self, nodes: Ids, ntype: str, seed: int) -> Subgraph:
+    def _sample_subgraph(self, nodes: Ids, ntype: str, seed: int) -> Subgraph:
         return self._view.graph.sample_hgt(
             nodes, self._counts, ntype=ntype, weighted=self._weight_attr is not None, weight=self._weight_attr or "", direction="in", seed=seed
         )

@@ -13,8 +13,8 @@ from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
 
 from asterism import arguments, mixing
 from asterism.graph import Graph
-from asterism.patience import PATIENCE_S, patiently
-from asterism.pyg.view import Triple, View
+from asterism.patience import DEFAULT_PATIENCE_S, retry_read
+from asterism.pyg.view import Triple, GraphView
 from asterism.records import Ids, Subgraph, Values
 from asterism.torch import batch_seed, tensor
 from asterism_proto.errors import InvalidRequest
@@ -76,13 +76,13 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         negative_weight: str | None = None,
         seed: int | None = None,
         hetero: bool | None = None,
-        patience_s: float = PATIENCE_S,
+        patience_s: float = DEFAULT_PATIENCE_S,
         time_attr: str | None = None,
         temporal_strategy: str = "uniform",
     ) -> None:
         if subgraph_type not in ("directional", "bidirectional"):
             raise InvalidRequest(f"subgraph_type {subgraph_type!r}: expected 'directional' or 'bidirectional'")
-        self._view = View(graph, hetero, patience_s)
+        self._view = GraphView(graph, hetero, patience_s)
         self._fanouts = self._fanouts_of(num_neighbors)
         self._timed, self._strategy = time_attr is not None, temporal_strategy
         if time_attr is not None:
@@ -99,21 +99,21 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
     def sample_from_nodes(self, index: Any, **_: Any) -> Any:
         """What was drawn around a batch of nodes."""
         if self._timed and index.time is None:
-            index = self._at_their_times(index)
+            index = self._with_node_times(index)
         self._check_times("input_time", index.time)
         key = self._key(index.node)
-        return self._finished(node_sample(index, lambda seeds, times: self._sample(seeds, times, key)))
+        return self._as_requested_direction(node_sample(index, lambda seeds, times: self._sample(seeds, times, key)))
 
     def sample_from_edges(self, index: Any, neg_sampling: Any = None, **_: Any) -> Any:
         """What was drawn around a batch of links and their negatives."""
         self._check_times("edge_label_time", index.time)
         key = self._key(torch.cat([index.row, index.col]))
-        negatives = None if neg_sampling is None else self._negatives(neg_sampling, index.input_type, key)
+        negatives = None if neg_sampling is None else self._negative_sampling(neg_sampling, index.input_type, key)
         # It hands numbers of nodes on to `negatives`, which asks the graph instead.
         counts = dict.fromkeys(self._view.node_types, 0) if self._view.hetero else 0
-        return self._finished(edge_sample(index, lambda seeds, times: self._sample(seeds, times, key), counts, self._disjoint, None, negatives))
+        return self._as_requested_direction(edge_sample(index, lambda seeds, times: self._sample(seeds, times, key), counts, self._disjoint, None, negatives))
 
-    def _finished(self, out: Any) -> Any:
+    def _as_requested_direction(self, out: Any) -> Any:
         return out.to_bidirectional() if self._bidirectional else out
 
     def _require_time(self, time_attr: str) -> None:
@@ -125,9 +125,9 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
             edge = schema.edge_types[schema.edge_type_id(name)]
             declared[name] = {time for time in (edge.time, self._time_of(edge.src_type)) if time}
         if set().union(*declared.values()) != {time_attr}:
-            told = ", ".join(f"{name}: {' and '.join(sorted(times)) or 'none'}" for name, times in declared.items())
+            details = ", ".join(f"{name}: {' and '.join(sorted(times)) or 'none'}" for name, times in declared.items())
             raise InvalidRequest(
-                f"time_attr {time_attr!r}: expected the time that edge types, or the nodes they come from, have declared; these are {told}"
+                f"time_attr {time_attr!r}: expected the time that edge types, or the nodes they come from, have declared; these are {details}"
             )
 
     def _time_of(self, node_type: str) -> str:
@@ -135,22 +135,22 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         schema = self._view.graph.schema
         return schema.node_types[schema.node_type_id(node_type)].time
 
-    def _at_their_times(self, index: Any) -> Any:
+    def _with_node_times(self, index: Any) -> Any:
         """A batch of nodes with their own times, where they have any."""
         node_type = index.input_type or self._view.node_types[0]
         time = self._time_of(node_type)
         if not time:
             return index
-        found = patiently(lambda: self._view.graph.node_features(index.node.numpy(), [time], node_type), self._view.patience_s)
+        features = retry_read(lambda: self._view.graph.node_features(index.node.numpy(), [time], node_type), self._view.patience_s)
         index = copy(index)
-        index.time = torch.from_numpy(np.array(found[time]))
+        index.time = torch.from_numpy(np.array(features[time]))
         return index
 
-    def _check_times(self, what: str, times: Any) -> None:
+    def _check_times(self, argument: str, times: Any) -> None:
         if times is not None and not self._timed:
-            raise InvalidRequest(f"{what} to a sampler without times; name the edges' time: time_attr")
+            raise InvalidRequest(f"{argument} to a sampler without times; name the edges' time: time_attr")
         if times is None and self._timed:
-            raise InvalidRequest(f"a sampler with time_attr, and no {what}; give the loader the time of each")
+            raise InvalidRequest(f"a sampler with time_attr, and no {argument}; give the loader the time of each")
 
     def _fanouts_of(self, num_neighbors: NumNeighbors) -> dict[str, list[int]]:
         if isinstance(num_neighbors, pyg.NumNeighbors):
@@ -166,11 +166,11 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         """The seed of a batch's draws."""
         return batch_seed(self._seed, seeds.numpy())
 
-    def _negatives(self, asked: Any, input_type: Triple | None, key: int) -> Any:
+    def _negative_sampling(self, neg_sampling: Any, input_type: Triple | None, key: int) -> Any:
         ends = {"src": self._view.node_types[0], "dst": self._view.node_types[0]}
         if input_type is not None:
             ends = {"src": input_type[0], "dst": input_type[-1]}
-        return _Negatives(asked, self._view, ends, self._negative_weight, key)
+        return _GraphNegativeSampling(neg_sampling, self._view, ends, self._negative_weight, key)
 
     def _sample(self, seeds: Any, times: Any, key: int) -> Any:
         """PyG's record of a subgraph around seeds: a tensor, or tensors by node type; times likewise, or None."""
@@ -179,19 +179,19 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
                 f"seeds {'without' if self._view.hetero else 'with'} a type: this sampler is {'' if self._view.hetero else 'not '}hetero"
             )
         by_type = seeds if isinstance(seeds, Mapping) else {self._view.node_types[0]: seeds}
-        ids: Ids = np.concatenate([np.asarray(some, np.int64) for some in by_type.values()])
-        kinds = [np.full(len(some), self._view.graph.schema.node_type_id(name)) for name, some in by_type.items()]
+        ids: Ids = np.concatenate([np.asarray(type_seeds, np.int64) for type_seeds in by_type.values()])
+        kinds = [np.full(len(type_seeds), self._view.graph.schema.node_type_id(name)) for name, type_seeds in by_type.items()]
         ntype = next(iter(by_type)) if len(by_type) == 1 else np.concatenate(kinds)
-        until = None
+        seed_times = None
         if times is not None:
-            until = np.concatenate([np.asarray(times[name]) for name in by_type]) if isinstance(times, Mapping) else np.asarray(times)
-        found = patiently(lambda: self._drawn(ids, ntype, until, key), self._view.patience_s)
+            seed_times = np.concatenate([np.asarray(times[name]) for name in by_type]) if isinstance(times, Mapping) else np.asarray(times)
+        subgraph = retry_read(lambda: self._sample_subgraph(ids, ntype, seed_times, key), self._view.patience_s)
         if not self._disjoint:
-            for name, some in by_type.items():
-                require_once(name, np.asarray(some), found.num_sampled_nodes[name][0])
-        return of_types(found, self._view) if self._view.hetero else of_one_type(found)
+            for name, type_seeds in by_type.items():
+                require_unique_seeds(name, np.asarray(type_seeds), subgraph.num_sampled_nodes[name][0])
+        return to_hetero_output(subgraph, self._view) if self._view.hetero else to_homogeneous_output(subgraph)
 
-    def _drawn(self, ids: Ids, ntype: str | Ids, times: Values | None, key: int) -> Subgraph:
+    def _sample_subgraph(self, ids: Ids, ntype: str | Ids, times: Values | None, key: int) -> Subgraph:
         return self._view.graph.sample_subgraph(
             ids,
             self._fanouts,
@@ -207,64 +207,64 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         )
 
 
-def require_once(node_type: str, seeds: Ids, numbered: int) -> None:
+def require_unique_seeds(node_type: str, seeds: Ids, node_count: int) -> None:
     """Loaders take the first nodes of a batch to be its seeds: they are, unless one is there twice, so that fewer were numbered."""
-    if numbered != len(seeds):
-        once, counts = np.unique(seeds, return_counts=True)
-        wrong = once[(counts > 1) | (once < 0)]
+    if node_count != len(seeds):
+        unique_seeds, counts = np.unique(seeds, return_counts=True)
+        wrong = unique_seeds[(counts > 1) | (unique_seeds < 0)]
         raise InvalidRequest(
             f"seed {wrong[0]} of {node_type!r} is no node, or twice in a batch of {len(seeds)}; sample with disjoint=True, or each once"
         )
 
 
-def of_one_type(found: Subgraph) -> Any:
+def to_homogeneous_output(subgraph: Subgraph) -> Any:
     """PyG's record of a subgraph whose types are not named."""
-    ((node_type, ids),) = found.nodes.items()
-    ((name, row),) = found.row.items()
-    assert found.edge_ids is not None
+    ((node_type, ids),) = subgraph.nodes.items()
+    ((name, row),) = subgraph.row.items()
+    assert subgraph.edge_ids is not None
     return pyg.SamplerOutput(
         node=tensor(ids),
         row=tensor(row),
-        col=tensor(found.col[name]),
-        edge=tensor(found.edge_ids[name]),
-        batch=None if found.batch is None else tensor(found.batch[node_type]),
-        num_sampled_nodes=list(found.num_sampled_nodes[node_type]),
-        num_sampled_edges=list(found.num_sampled_edges[name]),
+        col=tensor(subgraph.col[name]),
+        edge=tensor(subgraph.edge_ids[name]),
+        batch=None if subgraph.batch is None else tensor(subgraph.batch[node_type]),
+        num_sampled_nodes=list(subgraph.num_sampled_nodes[node_type]),
+        num_sampled_edges=list(subgraph.num_sampled_edges[name]),
     )
 
 
-def of_types(found: Subgraph, view: View) -> Any:
+def to_hetero_output(subgraph: Subgraph, view: GraphView) -> Any:
     """PyG's record of a subgraph by types."""
-    assert found.edge_ids is not None
-    named = {triple: name for triple, name in view.edge_types.items() if name in found.row}
+    assert subgraph.edge_ids is not None
+    type_names = {triple: name for triple, name in view.edge_types.items() if name in subgraph.row}
     return pyg.HeteroSamplerOutput(
-        node={name: tensor(ids) for name, ids in found.nodes.items()},
-        row={triple: tensor(found.row[name]) for triple, name in named.items()},
-        col={triple: tensor(found.col[name]) for triple, name in named.items()},
-        edge={triple: tensor(found.edge_ids[name]) for triple, name in named.items()},
-        batch=None if found.batch is None else {name: tensor(places) for name, places in found.batch.items()},
-        num_sampled_nodes={name: list(counts) for name, counts in found.num_sampled_nodes.items()},
-        num_sampled_edges={triple: list(found.num_sampled_edges[name]) for triple, name in named.items()},
+        node={name: tensor(ids) for name, ids in subgraph.nodes.items()},
+        row={triple: tensor(subgraph.row[name]) for triple, name in type_names.items()},
+        col={triple: tensor(subgraph.col[name]) for triple, name in type_names.items()},
+        edge={triple: tensor(subgraph.edge_ids[name]) for triple, name in type_names.items()},
+        batch=None if subgraph.batch is None else {name: tensor(batch_index) for name, batch_index in subgraph.batch.items()},
+        num_sampled_nodes={name: list(counts) for name, counts in subgraph.num_sampled_nodes.items()},
+        num_sampled_edges={triple: list(subgraph.num_sampled_edges[name]) for triple, name in type_names.items()},
     )
 
 
-class _Negatives(pyg.NegativeSampling):  # type: ignore[misc]  # PyG has no types here
+class _GraphNegativeSampling(pyg.NegativeSampling):  # type: ignore[misc]  # PyG has no types here
     """PyG's negatives of one batch, drawn from the graph's nodes, whatever their ids are."""
 
-    def __init__(self, asked: Any, view: View, ends: Mapping[str, str], weight: str | None, key: int) -> None:
-        super().__init__(asked.mode, asked.amount, asked.src_weight, asked.dst_weight)
+    def __init__(self, neg_sampling: Any, view: GraphView, ends: Mapping[str, str], weight: str | None, key: int) -> None:
+        super().__init__(neg_sampling.mode, neg_sampling.amount, neg_sampling.src_weight, neg_sampling.dst_weight)
         self._view, self._ends, self._weight, self._key = view, ends, weight, key
 
     def sample(self, num_samples: int, endpoint: str, num_nodes: int | None = None) -> Any:
         """Nodes of the type at one end of the links."""
         node_type = self._ends[endpoint]
         key = mixing.key_of(self._key, mixing.NEGATIVE, ("src", "dst").index(endpoint))
-        given = self.src_weight if endpoint == "src" else self.dst_weight
-        if given is None:
-            graph, named = self._view.graph, self._weight or ""
-            drawn = patiently(lambda: graph.sample_nodes(num_samples, node_type, weighted=bool(named), weight=named, seed=key), self._view.patience_s)
-            return tensor(drawn.nodes)
-        count = self._view.require_numbered(node_type, f"{endpoint}_weight")
-        if len(given) != count:
-            raise InvalidRequest(f"{endpoint}_weight has {len(given)} entries for {count} nodes of type {node_type!r}")
-        return torch.multinomial(given.double(), num_samples, replacement=True, generator=torch.Generator().manual_seed(key >> 1))
+        node_weights = self.src_weight if endpoint == "src" else self.dst_weight
+        if node_weights is None:
+            graph, weight_name = self._view.graph, self._weight or ""
+            sample = retry_read(lambda: graph.sample_nodes(num_samples, node_type, weighted=bool(weight_name), weight=weight_name, seed=key), self._view.patience_s)
+            return tensor(sample.nodes)
+        count = self._view.require_dense_ids(node_type, f"{endpoint}_weight")
+        if len(node_weights) != count:
+            raise InvalidRequest(f"{endpoint}_weight has {len(node_weights)} entries for {count} nodes of type {node_type!r}")
+        return torch.multinomial(node_weights.double(), num_samples, replacement=True, generator=torch.Generator().manual_seed(key >> 1))

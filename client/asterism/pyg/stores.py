@@ -13,8 +13,8 @@ from torch_geometric.data import feature_store as pyg_features
 from torch_geometric.data import graph_store as pyg_graphs
 
 from asterism.graph import Graph
-from asterism.patience import PATIENCE_S, patiently
-from asterism.pyg.view import Triple, View
+from asterism.patience import DEFAULT_PATIENCE_S, retry_read
+from asterism.pyg.view import Triple, GraphView
 from asterism.records import FeatureValue, Ids
 from asterism.torch import tensor
 from asterism_proto.errors import InvalidRequest, NotFound
@@ -23,7 +23,7 @@ Encoder = Callable[[FeatureValue], Any]
 Columns = Mapping[str, Mapping[str, str] | Sequence[str]] | None
 """Features by node type: their names, or PyG's name for each."""
 
-_AT_ONCE = 1 << 16
+_ROWS_PER_REQUEST = 1 << 16
 """Nodes of one request for features of a whole type."""
 
 
@@ -53,19 +53,19 @@ class FeatureStore(pyg_features.FeatureStore):  # type: ignore[misc]  # PyG has 
         *,
         encode: Mapping[str, Encoder] | None = None,
         hetero: bool | None = None,
-        patience_s: float = PATIENCE_S,
+        patience_s: float = DEFAULT_PATIENCE_S,
     ) -> None:
         super().__init__()
-        self._view = View(graph, hetero, patience_s)
+        self._view = GraphView(graph, hetero, patience_s)
         self._encode = dict(encode or {})
         self._columns: dict[str, dict[str, str]] = {}
         for node_type in graph.schema.node_types:
             if features is None:
-                own = [f.name for f in node_type.features if f.kind == "dense" or f.name in self._encode]
-                self._columns[node_type.name] = dict(zip(own, own, strict=True))
+                feature_names = [f.name for f in node_type.features if f.kind == "dense" or f.name in self._encode]
+                self._columns[node_type.name] = dict(zip(feature_names, feature_names, strict=True))
             elif node_type.name in features:
-                named = features[node_type.name]
-                self._columns[node_type.name] = dict(named) if isinstance(named, Mapping) else dict(zip(named, named, strict=True))
+                selected = features[node_type.name]
+                self._columns[node_type.name] = dict(selected) if isinstance(selected, Mapping) else dict(zip(selected, selected, strict=True))
                 for name in self._columns[node_type.name].values():
                     if name != "weight" and node_type.feature(name).kind != "dense" and name not in self._encode:
                         raise InvalidRequest(f"feature {name!r} of {node_type.name!r} is {node_type.feature(name).kind}: encode it as a tensor")
@@ -75,30 +75,30 @@ class FeatureStore(pyg_features.FeatureStore):  # type: ignore[misc]  # PyG has 
     def get_all_tensor_attrs(self) -> list[Any]:
         """Every feature that batches have."""
         return [
-            pyg_features.TensorAttr(group_name=self._view.group(node_type), attr_name=name)
+            pyg_features.TensorAttr(group_name=self._view.pyg_type(node_type), attr_name=name)
             for node_type, columns in self._columns.items()
             for name in columns
         ]
 
     def _multi_get_tensor(self, attrs: Sequence[Any]) -> list[Any]:
-        found: list[Any] = [None] * len(attrs)
-        together: dict[tuple[str, int], list[int]] = {}
-        for at, attr in enumerate(attrs):
-            together.setdefault((self._view.node_type(attr.group_name), id(attr.index)), []).append(at)
-        for (node_type, _), places in together.items():
-            names = {at: self._name(node_type, attrs[at].attr_name) for at in places}
-            ids = self._ids(node_type, attrs[places[0]].index)
+        tensors: list[Any] = [None] * len(attrs)
+        groups: dict[tuple[str, int], list[int]] = {}
+        for position, attr in enumerate(attrs):
+            groups.setdefault((self._view.node_type(attr.group_name), id(attr.index)), []).append(position)
+        for (node_type, _), positions in groups.items():
+            names = {position: self._name(node_type, attrs[position].attr_name) for position in positions}
+            ids = self._ids(node_type, attrs[positions[0]].index)
             columns = self._read(node_type, ids, list(dict.fromkeys(names.values())))
-            for at, name in names.items():
-                found[at] = columns[name]
-        return found
+            for position, name in names.items():
+                tensors[position] = columns[name]
+        return tensors
 
     def _get_tensor(self, attr: Any) -> Any:
         return self._multi_get_tensor([attr])[0]
 
     def _get_tensor_size(self, attr: Any) -> tuple[int, ...]:
         node_type = self._view.node_type(attr.group_name)
-        count = self._view.require_numbered(node_type, f"all nodes of {node_type!r}")
+        count = self._view.require_dense_ids(node_type, f"all nodes of {node_type!r}")
         return (count, *self._read(node_type, np.zeros(0, np.int64), [name := self._name(node_type, attr.attr_name)])[name].shape[1:])
 
     def _name(self, node_type: str, attr_name: str) -> str:
@@ -109,18 +109,18 @@ class FeatureStore(pyg_features.FeatureStore):  # type: ignore[misc]  # PyG has 
 
     def _ids(self, node_type: str, index: Any) -> Ids:
         if index is None or isinstance(index, slice):
-            count = self._view.require_numbered(node_type, "features of a whole type")
+            count = self._view.require_dense_ids(node_type, "features of a whole type")
             return np.arange(count, dtype=np.int64)[index if index is not None else slice(None)]
         return np.asarray(index.cpu() if isinstance(index, torch.Tensor) else index).reshape(-1)
 
     def _read(self, node_type: str, ids: Ids, names: list[str]) -> dict[str, Any]:
         pieces: dict[str, list[Any]] = {name: [] for name in names}
-        for first in range(0, max(len(ids), 1), _AT_ONCE):
-            some = partial(self._view.graph.node_features, ids[first : first + _AT_ONCE], names, node_type)
-            for name, column in patiently(some, self._view.patience_s).items():
+        for first in range(0, max(len(ids), 1), _ROWS_PER_REQUEST):
+            read_chunk = partial(self._view.graph.node_features, ids[first : first + _ROWS_PER_REQUEST], names, node_type)
+            for name, column in retry_read(read_chunk, self._view.patience_s).items():
                 encode = self._encode.get(name)
                 pieces[name].append(tensor(column) if encode is None else torch.as_tensor(encode(column)))
-        return {name: parts[0] if len(parts) == 1 else torch.cat(parts) for name, parts in pieces.items()}
+        return {name: chunks[0] if len(chunks) == 1 else torch.cat(chunks) for name, chunks in pieces.items()}
 
     def _put_tensor(self, value: Any, attr: Any) -> NoReturn:
         _refuse_writes()
@@ -142,7 +142,7 @@ class GraphStore(pyg_graphs.GraphStore):  # type: ignore[misc]  # PyG has no typ
 
     def __init__(self, graph: Graph, *, hetero: bool | None = None) -> None:
         super().__init__()
-        self.__dict__["_view"] = View(graph, hetero)
+        self.__dict__["_view"] = GraphView(graph, hetero)
         self.__dict__["_attrs"] = None
 
     def get_all_edge_attrs(self) -> list[Any]:
@@ -184,7 +184,7 @@ def stores(
     *,
     encode: Mapping[str, Encoder] | None = None,
     hetero: bool | None = None,
-    patience_s: float = PATIENCE_S,
+    patience_s: float = DEFAULT_PATIENCE_S,
 ) -> tuple[FeatureStore, GraphStore]:
     """Both stores of a graph: what PyG's loaders take as ``data``. Arguments as of `FeatureStore`.
 
@@ -201,8 +201,8 @@ def stores(
 
 def nodes(graph: Graph, node_type: str) -> Any:
     """Every node of a type, int64 tensor, in the order of a scan: ``input_nodes`` where ids are not the numbers from 0 on."""
-    found: Iterable[Ids] = [batch.ids for batch in graph.scan_nodes(node_type)]
-    return tensor(np.concatenate([np.zeros(0, np.int64), *found]))
+    batches: Iterable[Ids] = [batch.ids for batch in graph.scan_nodes(node_type)]
+    return tensor(np.concatenate([np.zeros(0, np.int64), *batches]))
 
 
 def _refuse_writes() -> NoReturn:

@@ -13,14 +13,14 @@ from torch_geometric.sampler.neighbor_sampler import node_sample
 
 from asterism import arguments
 from asterism.graph import Graph
-from asterism.patience import PATIENCE_S, patiently
-from asterism.pyg.sampler import of_one_type, of_types, require_once
-from asterism.pyg.view import Triple, View
+from asterism.patience import DEFAULT_PATIENCE_S, retry_read
+from asterism.pyg.sampler import to_homogeneous_output, to_hetero_output, require_unique_seeds
+from asterism.pyg.view import Triple, GraphView
 from asterism.records import Ids, Subgraph
 from asterism.torch import batch_seed
 from asterism_proto.errors import InvalidRequest
 
-Sample = Callable[[Graph, Ids, str, int], Subgraph]
+SubgraphFunction = Callable[[Graph, Ids, str, int], Subgraph]
 """Gives the subgraph of ``(graph, nodes int64[m], their type, seed)``."""
 
 
@@ -28,11 +28,11 @@ class NodeSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no types he
     """What samplers have in common that make a subgraph of a batch of nodes, and know no layers of edges."""
 
     def __init__(self, graph: Graph, seed: int | None, hetero: bool | None, patience_s: float) -> None:
-        self._view = View(graph, hetero, patience_s)
+        self._view = GraphView(graph, hetero, patience_s)
         self._seed = None if seed is None else arguments.seed(seed)
 
     @abstractmethod
-    def _drawn(self, nodes: Ids, ntype: str, seed: int) -> Subgraph:
+    def _sample_subgraph(self, nodes: Ids, ntype: str, seed: int) -> Subgraph:
         """The subgraph of nodes of one type."""
 
     @property
@@ -44,26 +44,26 @@ class NodeSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no types he
         """What was made of a batch of nodes."""
         if index.time is not None:
             raise InvalidRequest("input_time to a sampler without times; leave it out, or give NeighborSampler a time_attr")
-        return node_sample(index, lambda seeds, _: self._made(seeds))
+        return node_sample(index, lambda seeds, _: self._sampler_output(seeds))
 
     def sample_from_edges(self, index: Any, neg_sampling: Any = None, **_: Any) -> Any:
         """Refused: a batch is of nodes."""
         raise InvalidRequest("links to a sampler of subgraphs around nodes: it takes nodes; give it to a NodeLoader")
 
-    def _made(self, seeds: Any) -> Any:
+    def _sampler_output(self, seeds: Any) -> Any:
         if self._view.hetero != isinstance(seeds, Mapping):
             raise InvalidRequest(
                 f"seeds {'without' if self._view.hetero else 'with'} a type: this sampler is {'' if self._view.hetero else 'not '}hetero"
             )
-        ((node_type, some),) = seeds.items() if isinstance(seeds, Mapping) else ((self._view.node_types[0], seeds),)
-        ids = np.asarray(some, np.int64)
+        ((node_type, nodes),) = seeds.items() if isinstance(seeds, Mapping) else ((self._view.node_types[0], seeds),)
+        ids = np.asarray(nodes, np.int64)
         key = batch_seed(self._seed, ids)
-        found = patiently(lambda: self._drawn(ids, node_type, key), self._view.patience_s)
-        if found.edge_ids is None:
+        subgraph = retry_read(lambda: self._sample_subgraph(ids, node_type, key), self._view.patience_s)
+        if subgraph.edge_ids is None:
             raise InvalidRequest("a subgraph without edge ids: PyG's loaders give each edge's; have the call give them, by edge_ids=True")
-        require_once(node_type, ids, len(np.unique(found.seeds[found.seeds >= 0])))
-        found = seeds_first(found, node_type, {name: triple for triple, name in self._view.edge_types.items()})
-        out = of_types(found, self._view) if self._view.hetero else of_one_type(found)
+        require_unique_seeds(node_type, ids, len(np.unique(subgraph.seeds[subgraph.seeds >= 0])))
+        subgraph = move_seeds_first(subgraph, node_type, {name: triple for triple, name in self._view.edge_types.items()})
+        out = to_hetero_output(subgraph, self._view) if self._view.hetero else to_homogeneous_output(subgraph)
         # Edges are those among the nodes of all hops: a model that leaves out the outer ones, by these counts, would leave out others.
         out.num_sampled_nodes = out.num_sampled_edges = None
         return out
@@ -95,29 +95,29 @@ class SubgraphSampler(NodeSampler):
     >>> loader = NodeLoader(stores(held), SubgraphSampler(held, ego), input_nodes=train, batch_size=128)  # doctest: +SKIP
     """
 
-    def __init__(self, graph: Graph, sample: Sample, *, seed: int | None = None, hetero: bool | None = None, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, graph: Graph, sample: SubgraphFunction, *, seed: int | None = None, hetero: bool | None = None, patience_s: float = DEFAULT_PATIENCE_S) -> None:
         super().__init__(graph, seed, hetero, patience_s)
         self._sample = sample
 
-    def _drawn(self, nodes: Ids, ntype: str, seed: int) -> Subgraph:
+    def _sample_subgraph(self, nodes: Ids, ntype: str, seed: int) -> Subgraph:
         return self._sample(self._view.graph, nodes, ntype, seed)
 
 
-def seeds_first(found: Subgraph, node_type: str, ends: Mapping[str, Triple]) -> Subgraph:
+def move_seeds_first(subgraph: Subgraph, node_type: str, ends: Mapping[str, Triple]) -> Subgraph:
     """A subgraph whose seeds, all of one type, are the first of its nodes, in their order; other nodes stay as they were among themselves."""
-    seeds, nodes = found.seeds, found.nodes[node_type]
+    seeds, nodes = subgraph.seeds, subgraph.nodes[node_type]
     if np.array_equal(seeds, np.arange(len(seeds))):
-        return found
+        return subgraph
     others = np.ones(len(nodes), np.bool_)
     others[seeds] = False
     order = np.concatenate([seeds, np.flatnonzero(others)])
-    number = np.empty(len(order), np.int64)
-    number[order] = np.arange(len(order))
+    new_index = np.empty(len(order), np.int64)
+    new_index[order] = np.arange(len(order))
     return replace(
-        found,
+        subgraph,
         seeds=np.arange(len(seeds)),
-        nodes={**found.nodes, node_type: nodes[order]},
-        batch=None if found.batch is None else {**found.batch, node_type: found.batch[node_type][order]},
-        row={name: number[numbers] if ends[name][0] == node_type else numbers for name, numbers in found.row.items()},
-        col={name: number[numbers] if ends[name][2] == node_type else numbers for name, numbers in found.col.items()},
+        nodes={**subgraph.nodes, node_type: nodes[order]},
+        batch=None if subgraph.batch is None else {**subgraph.batch, node_type: subgraph.batch[node_type][order]},
+        row={name: new_index[numbers] if ends[name][0] == node_type else numbers for name, numbers in subgraph.row.items()},
+        col={name: new_index[numbers] if ends[name][2] == node_type else numbers for name, numbers in subgraph.col.items()},
     )

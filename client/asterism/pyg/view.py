@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from asterism.graph import Graph
-from asterism.patience import PATIENCE_S, patience
+from asterism.patience import DEFAULT_PATIENCE_S, check_patience
 from asterism.records import Ids
 from asterism_proto.errors import InvalidRequest
 
@@ -13,7 +13,7 @@ Triple = tuple[str, str, str]
 """An edge type as PyG has it: source type, relation, destination type."""
 
 
-class View:
+class GraphView:
     """What the stores and the sampler of one graph agree on.
 
     Parameters
@@ -31,7 +31,7 @@ class View:
         Where the graph is of no version, or has several types and ``hetero`` is False.
     """
 
-    def __init__(self, graph: Graph, hetero: bool | None = None, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, graph: Graph, hetero: bool | None = None, patience_s: float = DEFAULT_PATIENCE_S) -> None:
         if graph.version is None:
             raise InvalidRequest(
                 f"space {graph.space!r} is read at its current version, so that nodes and features of a batch could be of two; hold one: "
@@ -44,7 +44,7 @@ class View:
                 f"space {graph.space!r} has {len(schema.node_types)} node types and {len(schema.edge_types)} edge types: it is hetero"
             )
         self.graph = graph
-        self.patience_s = patience(patience_s)
+        self.patience_s = check_patience(patience_s)
         self.version: int = graph.version
         self.hetero = several if hetero is None else hetero
         self.node_types = tuple(node_type.name for node_type in schema.node_types)
@@ -59,7 +59,7 @@ class View:
             raise InvalidRequest(f"node type {group!r}: expected one of {', '.join(self.node_types)}")
         return str(group)
 
-    def group(self, node_type: str) -> str | None:
+    def pyg_type(self, node_type: str) -> str | None:
         """What PyG calls a node type."""
         return node_type if self.hetero else None
 
@@ -67,11 +67,11 @@ class View:
         """How many nodes of a type there are."""
         return self._size(node_type)[0]
 
-    def numbered(self, node_type: str) -> bool:
+    def has_dense_ids(self, node_type: str) -> bool:
         """Whether the ids of a type are the numbers from 0 on, as PyG takes them to be where it is not told."""
         return self._size(node_type)[1]
 
-    def require_numbered(self, node_type: str, what: str) -> int:
+    def require_dense_ids(self, node_type: str, description: str) -> int:
         """How many nodes there are, where their ids are the numbers from 0 on.
 
         Raises
@@ -79,21 +79,21 @@ class View:
         InvalidRequest
             Where they are not: PyG would ask for nodes that are not there.
         """
-        if not self.numbered(node_type):
+        if not self.has_dense_ids(node_type):
             raise InvalidRequest(
-                f"{what}: ids of {node_type!r} are not the numbers from 0 to {self.count(node_type) - 1}; name the nodes by their ids, as "
+                f"{description}: ids of {node_type!r} are not the numbers from 0 to {self.count(node_type) - 1}; name the nodes by their ids, as "
                 "asterism.pyg.nodes gives them"
             )
         return self.count(node_type)
 
     def _size(self, node_type: str) -> tuple[int, bool]:
-        found = self._sizes.get(node_type)
-        if found is None:
+        size = self._sizes.get(node_type)
+        if size is None:
             shares = self.graph.client.manifest(self.graph.space, self.version).totals
-            at = self.graph.schema.node_type_id(node_type)
-            counts = [share.count for share in sorted(shares, key=lambda s: s.part) if (share.element, share.type_id) == ("NODE", at) and share.count]
+            type_id = self.graph.schema.node_type_id(node_type)
+            counts = [share.count for share in sorted(shares, key=lambda s: s.part) if (share.element, share.type_id) == ("NODE", type_id) and share.count]
             # A scan is part after part, by id: the largest id ends some part.
             last: Ids = np.cumsum(counts, dtype=np.int64) - 1
             largest = int(self.graph.nodes_at(node_type, last).max()) if counts else -1
-            found = self._sizes[node_type] = (sum(counts), largest + 1 == sum(counts))
-        return found
+            size = self._sizes[node_type] = (sum(counts), largest + 1 == sum(counts))
+        return size

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from asterism.batches import Batches, Given, Make
+from asterism.batches import NodeEpochBatches, WorkerBatch, NodeBatchFunction
 from asterism.graph import Graph
-from asterism.patience import PATIENCE_S
+from asterism.patience import DEFAULT_PATIENCE_S
 from asterism_proto.errors import AsterismError, InvalidRequest
 
 
-class NodeBatches(Batches, tf.train.experimental.PythonState):  # type: ignore[misc]  # TensorFlow is not installed where types are checked
+class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type: ignore[misc]  # TensorFlow is not installed where types are checked
     """Every node of a type once an epoch over all ranks, in shuffled batches; each made by ``make`` in threads ahead of time.
 
     Going through it gives what is left of the epoch, as tensors, and begins the next one; `dataset` gives the same to what takes datasets. Its
@@ -59,32 +59,32 @@ class NodeBatches(Batches, tf.train.experimental.PythonState):  # type: ignore[m
         graph: Graph,
         ntype: str,
         batch_size: int,
-        make: Make | None = None,
+        make: NodeBatchFunction | None = None,
         *,
         seed: int,
         rank: int = 0,
         world: int = 1,
         ahead: int = 2,
-        patience_s: float = PATIENCE_S,
+        patience_s: float = DEFAULT_PATIENCE_S,
         signature: Any = None,
     ) -> None:
         super().__init__(graph, ntype, batch_size, make, seed=seed, rank=rank, world=world, ahead=ahead, patience_s=patience_s)
         self._signature = signature
-        self._handed_over: deque[Given] = deque()
+        self._unrecorded: deque[WorkerBatch] = deque()
         """Batches that the latest pass gave to the pipeline, and nobody has noted yet."""
 
     def __iter__(self) -> Iterator[Any]:
-        failed: list[AsterismError] = []
-        handed_over: deque[Given] = deque()
-        self._begin(1)
+        failures: list[AsterismError] = []
+        unrecorded: deque[WorkerBatch] = deque()
+        self._split_over_workers(1)
         try:
-            for value in self._pipeline(lambda: self._going(handed_over, failed)):
-                self._note(handed_over.popleft())
+            for value in self._pipeline(lambda: self._recorded_pass(unrecorded, failures)):
+                self._record_progress(unrecorded.popleft())
                 yield value
         except tf.errors.OpError as error:
-            if not failed:
+            if not failures:
                 raise
-            raise failed[0] from error
+            raise failures[0] from error
         self.set_epoch(self.epoch + 1)
 
     def dataset(self) -> Any:
@@ -94,14 +94,14 @@ class NodeBatches(Batches, tf.train.experimental.PythonState):  # type: ignore[m
         `noting` does where Keras trains. The last step of an epoch begins the next one.
         """
 
-        def begun() -> Iterator[Any]:
+        def start_pass() -> Iterator[Any]:
             if not self.left:
                 self.set_epoch(self.epoch + 1)
-            self._begin(1)
-            self._handed_over = deque()
-            return self._going(self._handed_over, [])
+            self._split_over_workers(1)
+            self._unrecorded = deque()
+            return self._recorded_pass(self._unrecorded, [])
 
-        return self._pipeline(begun)
+        return self._pipeline(start_pass)
 
     def note(self, steps: int = 1) -> None:
         """Count the next batches of the latest pass through `dataset` as visited.
@@ -111,10 +111,10 @@ class NodeBatches(Batches, tf.train.experimental.PythonState):  # type: ignore[m
         InvalidRequest
             Where the pass did not give as many.
         """
-        if steps > len(self._handed_over):
-            raise InvalidRequest(f"steps {steps}: the pass through the dataset has {len(self._handed_over)} batches that were given and not noted")
+        if steps > len(self._unrecorded):
+            raise InvalidRequest(f"steps {steps}: the pass through the dataset has {len(self._unrecorded)} batches that were given and not noted")
         for _ in range(steps):
-            self._note(self._handed_over.popleft())
+            self._record_progress(self._unrecorded.popleft())
         if not self.left:
             self.set_epoch(self.epoch + 1)
 
@@ -130,24 +130,24 @@ class NodeBatches(Batches, tf.train.experimental.PythonState):  # type: ignore[m
         """Go on where a checkpoint was."""
         self.load_state_dict(json.loads(string_value))
 
-    def _pipeline(self, begun: Any) -> Any:
+    def _pipeline(self, start: Any) -> Any:
         if self._signature is None:
-            self._signature = tf.nest.map_structure(_spec, self._first())
-        return tf.data.Dataset.from_generator(begun, output_signature=self._signature).prefetch(1)
+            self._signature = tf.nest.map_structure(_spec, self._example_batch())
+        return tf.data.Dataset.from_generator(start, output_signature=self._signature).prefetch(1)
 
-    def _first(self) -> Any:
+    def _example_batch(self) -> Any:
         """A batch like any other."""
         if not self._cursor.size:
             raise InvalidRequest(f"there are no nodes of type {self.ntype!r}, by which to see what a batch is; say signature")
         return _arrays(self._value(np.arange(min(self.batch_size, self._cursor.size)), self.seed))
 
-    def _going(self, handed_over: deque[Given], failed: list[AsterismError]) -> Iterator[Any]:
+    def _recorded_pass(self, unrecorded: deque[WorkerBatch], failures: list[AsterismError]) -> Iterator[Any]:
         try:
-            for given in self._made(0, 1, self._parts[0]):
-                handed_over.append(given)
-                yield _arrays(given.value)
+            for worker_batch in self._prefetched_batches(0, 1, self._worker_cursors[0]):
+                unrecorded.append(worker_batch)
+                yield _arrays(worker_batch.value)
         except AsterismError as error:
-            failed.append(error)
+            failures.append(error)
             raise
 
 
@@ -155,11 +155,11 @@ def _arrays(value: Any) -> Any:
     """A batch as ``tf.data`` takes it: arrays in dicts and tuples."""
     if dataclasses.is_dataclass(value):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return {name: _arrays(held) for name, held in fields.items() if held is not None and not isinstance(held, str)}
+        return {name: _arrays(item) for name, item in fields.items() if item is not None and not isinstance(item, str)}
     if isinstance(value, Mapping):
-        return {name: _arrays(held) for name, held in value.items()}
-    if isinstance(value, tuple | list) and any(not isinstance(held, int | float) for held in value):
-        return tuple(_arrays(held) for held in value)
+        return {name: _arrays(item) for name, item in value.items()}
+    if isinstance(value, tuple | list) and any(not isinstance(item, int | float) for item in value):
+        return tuple(_arrays(item) for item in value)
     return np.asarray(value)
 
 

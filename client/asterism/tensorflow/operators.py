@@ -16,28 +16,28 @@ Tensor = Any
 """A ``tf.Tensor``, or what becomes one."""
 
 
-class Gives(NamedTuple):
+class OutputSpec(NamedTuple):
     """The kind of a tensor; None: an extent that only the answer tells."""
 
     dtype: str
     shape: tuple[int | None, ...]
 
 
-def asked(call: Callable[..., Sequence[Any]], given: Sequence[Tensor], gives: Sequence[Gives]) -> list[Tensor]:
+def call_as_tensors(call: Callable[..., Sequence[Any]], inputs: Sequence[Tensor], specs: Sequence[OutputSpec]) -> list[Tensor]:
     """What ``call`` gives of arrays, as tensors of these kinds.
 
     In a ``tf.function`` it is called whenever that runs; an error of it ends the run with its text.
     """
-    tensors = [tf.convert_to_tensor(one) for one in given]
+    tensors = [tf.convert_to_tensor(value) for value in inputs]
     if tf.executing_eagerly():
-        return [tf.convert_to_tensor(array, kind.dtype) for array, kind in zip(call(*(t.numpy() for t in tensors)), gives, strict=True)]
-    found = tf.numpy_function(lambda *arrays: list(call(*arrays)), tensors, [tf.as_dtype(kind.dtype) for kind in gives])
-    for tensor, kind in zip(found, gives, strict=True):
-        tensor.set_shape(kind.shape)
-    return list(found)
+        return [tf.convert_to_tensor(array, spec.dtype) for array, spec in zip(call(*(t.numpy() for t in tensors)), specs, strict=True)]
+    outputs = tf.numpy_function(lambda *arrays: list(call(*arrays)), tensors, [tf.as_dtype(spec.dtype) for spec in specs])
+    for tensor, spec in zip(outputs, specs, strict=True):
+        tensor.set_shape(spec.shape)
+    return list(outputs)
 
 
-def seed_of(seed: Tensor) -> Tensor:
+def seed_tensor(seed: Tensor) -> Tensor:
     """A seed as an argument of a call: int64[1], or int64[0] for a fresh one."""
     if seed is None:
         return tf.zeros([0], tf.int64)
@@ -46,7 +46,7 @@ def seed_of(seed: Tensor) -> Tensor:
     return tf.reshape(tf.cast(seed, tf.int64), [1])
 
 
-def drawn_by(seed: Any) -> int | None:
+def seed_from_array(seed: Any) -> int | None:
     """The seed that `seed_of` made an argument of."""
     return int(seed[0]) if len(seed) else None
 
@@ -76,7 +76,7 @@ class Operators:
 
     def sample_nodes(self, n: int, ntype: str | Sequence[str] | None = None, *, seed: Tensor = None, **how: Any) -> Tensor:
         """Draw nodes: int64[n]; ``how`` as of `Graph.sample_nodes`."""
-        (nodes,) = asked(lambda by: [self.graph.sample_nodes(n, ntype, seed=drawn_by(by), **how).nodes], [seed_of(seed)], [Gives("int64", (n,))])
+        (nodes,) = call_as_tensors(lambda seed_array: [self.graph.sample_nodes(n, ntype, seed=seed_from_array(seed_array), **how).nodes], [seed_tensor(seed)], [OutputSpec("int64", (n,))])
         return nodes
 
     def sample_neighbors(
@@ -96,14 +96,14 @@ class Operators:
             -1, 0 and -1 where there is none.
         """
 
-        def call(ids: Any, by: Any) -> list[Any]:
-            found = self.graph.sample_neighbors(ids, etypes, n, seed=drawn_by(by), **how)
-            return [found.nodes, found.weights, found.types]
+        def call(ids: Any, seed_array: Any) -> list[Any]:
+            sample = self.graph.sample_neighbors(ids, etypes, n, seed=seed_from_array(seed_array), **how)
+            return [sample.nodes, sample.weights, sample.types]
 
-        ids = flat(nodes)
+        ids = flat_ids(nodes)
         shape = (ids.shape[0], n)
-        near, weights, types = asked(call, [ids, seed_of(seed)], [Gives("int64", shape), Gives("float32", shape), Gives("int32", shape)])
-        return near, weights, types
+        neighbors, weights, types = call_as_tensors(call, [ids, seed_tensor(seed)], [OutputSpec("int64", shape), OutputSpec("float32", shape), OutputSpec("int32", shape)])
+        return neighbors, weights, types
 
     def sample_fanout(self, nodes: Tensor, metapath: Sequence[Any], fanouts: Sequence[int], *, seed: Tensor = None, **how: Any) -> list[Tensor]:
         """Draw neighbors of neighbors.
@@ -114,21 +114,21 @@ class Operators:
             The nodes [m] first, then [m * fanouts[0]], [m * fanouts[0] * fanouts[1]], ..
         """
 
-        def call(ids: Any, by: Any) -> list[Any]:
-            found = self.graph.sample_fanout(ids, metapath, fanouts, seed=drawn_by(by), weights=False, **how)
-            return [found.seeds, *(hop.nodes for hop in found.hops)]
+        def call(ids: Any, seed_array: Any) -> list[Any]:
+            sample = self.graph.sample_fanout(ids, metapath, fanouts, seed=seed_from_array(seed_array), weights=False, **how)
+            return [sample.seeds, *(hop.nodes for hop in sample.hops)]
 
-        ids = flat(nodes)
-        return asked(call, [ids, seed_of(seed)], [Gives("int64", (width,)) for width in widths(ids.shape[0], fanouts)])
+        ids = flat_ids(nodes)
+        return call_as_tensors(call, [ids, seed_tensor(seed)], [OutputSpec("int64", (width,)) for width in hop_widths(ids.shape[0], fanouts)])
 
     def random_walk(self, nodes: Tensor, metapath: Sequence[Any], *, seed: Tensor = None, **how: Any) -> Tensor:
         """Walk from each node along a metapath: int64[m, steps + 1], -1 behind a dead end."""
-        ids, steps = flat(nodes), how.get("length") or len(metapath)
+        ids, steps = flat_ids(nodes), how.get("length") or len(metapath)
         starts = None if how.get("walks") else ids.shape[0]
-        (walks,) = asked(
-            lambda given, by: [self.graph.random_walk(given, metapath, seed=drawn_by(by), **how).nodes],
-            [ids, seed_of(seed)],
-            [Gives("int64", (starts, steps + 1))],
+        (walks,) = call_as_tensors(
+            lambda node_ids, seed_array: [self.graph.random_walk(node_ids, metapath, seed=seed_from_array(seed_array), **how).nodes],
+            [ids, seed_tensor(seed)],
+            [OutputSpec("int64", (starts, steps + 1))],
         )
         return walks
 
@@ -136,41 +136,41 @@ class Operators:
         """Draw n negatives for each pair: int64[m, n], -1 where there is none; ``how`` as of `Graph.sample_negatives`, but ``shared``."""
         if how.get("shared"):
             raise InvalidRequest("shared negatives: draw them with sample_nodes")
-        asked_of = tf.cast(tf.convert_to_tensor(pairs), tf.int64)
-        (nodes,) = asked(
-            lambda given, by: [self.graph.sample_negatives(given, n, ntype, seed=drawn_by(by), **how).nodes],
-            [asked_of, seed_of(seed)],
-            [Gives("int64", (asked_of.shape[0], n))],
+        pair_tensor = tf.cast(tf.convert_to_tensor(pairs), tf.int64)
+        (nodes,) = call_as_tensors(
+            lambda pair_array, seed_array: [self.graph.sample_negatives(pair_array, n, ntype, seed=seed_from_array(seed_array), **how).nodes],
+            [pair_tensor, seed_tensor(seed)],
+            [OutputSpec("int64", (pair_tensor.shape[0], n))],
         )
         return nodes
 
     def node_features(self, nodes: Tensor, names: str | Sequence[str], ntype: str) -> dict[str, Tensor]:
         """Dense features of nodes of any shape, [*shape of nodes, *shape of the feature]; zeros where there is no node."""
-        wanted = [names] if isinstance(names, str) else list(names)
+        feature_names = [names] if isinstance(names, str) else list(names)
         schema = self.graph.schema
         owner = schema.node_types[schema.node_type_id(ntype)]
-        features = [owner.feature(name) for name in wanted]
+        features = [owner.feature(name) for name in feature_names]
         for feature in features:
             if feature.kind != "dense":
                 raise InvalidRequest(f"feature {feature.name!r} of {ntype!r} is {feature.kind}: tensors have one shape; read it with the graph")
 
         def call(ids: Any) -> list[Any]:
-            found = self.graph.node_features(ids.reshape(-1), wanted, ntype)
-            return [np.asarray(found[feature.name]).reshape(*ids.shape, *feature.shape) for feature in features]
+            columns = self.graph.node_features(ids.reshape(-1), feature_names, ntype)
+            return [np.asarray(columns[feature.name]).reshape(*ids.shape, *feature.shape) for feature in features]
 
         ids = tf.cast(tf.convert_to_tensor(nodes), tf.int64)
-        kinds = [Gives(feature.dtype, (*ids.shape, *feature.shape)) for feature in features]
-        return dict(zip(wanted, asked(call, [ids], kinds), strict=True))
+        specs = [OutputSpec(feature.dtype, (*ids.shape, *feature.shape)) for feature in features]
+        return dict(zip(feature_names, call_as_tensors(call, [ids], specs), strict=True))
 
 
-def flat(nodes: Tensor) -> Tensor:
+def flat_ids(nodes: Tensor) -> Tensor:
     """Nodes of any shape as int64[n]."""
     return tf.reshape(tf.cast(tf.convert_to_tensor(nodes), tf.int64), [-1])
 
 
-def widths(nodes: int | None, counts: Sequence[int]) -> list[int | None]:
+def hop_widths(nodes: int | None, counts: Sequence[int]) -> list[int | None]:
     """How many entries the nodes and each hop have."""
-    found = [nodes]
+    sizes = [nodes]
     for count in counts:
-        found.append(None if found[-1] is None else found[-1] * count)
-    return found
+        sizes.append(None if sizes[-1] is None else sizes[-1] * count)
+    return sizes

@@ -5,7 +5,7 @@
 graphd's HTTP door does, as a trainer of itself.
 """
 
-from asterism.verification.records import Check, Finding, Report
+from asterism.verification.records import Check, Finding, VerificationReport
 from asterism.verification.run import verify
 
-__all__ = ["Check", "Finding", "Report", "verify"]
+__all__ = ["Check", "Finding", "VerificationReport", "verify"]

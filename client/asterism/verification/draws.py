@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.records import EdgeSample, Ids, NeighborSample, NodeSample, Types
-from asterism.session import Session, left
-from asterism.verification.census import Ends
+from asterism.session import Session, seconds_left
+from asterism.verification.census import EdgeEnds
 from asterism.versions import VersionInfo
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import metad_pb2 as meta
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from asterism.graph import Graph
 
 NODE, EDGE = "NODE", "EDGE"
-BLOCK = 1 << 16
+DRAWS_PER_REQUEST = 1 << 16
 """Draws of one request."""
-SINGLES = 256
+SINGLE_DRAWS = 256
 """Requests for one draw: where sloppy splits over parts show most."""
 EDGE_STARTS, NODE_STARTS = 48, 16
 """Nodes whose neighbors are drawn: ends of so many edges, and so many nodes whatever they have."""
-_TWICE = 2
+_START_COPIES = 2
 """A node stands so often in a request: positions must draw independently."""
-_NEIGHBOR_BLOCK = 1 << 18
+_NEIGHBORS_PER_REQUEST = 1 << 18
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Drawn:
+class GlobalDraws:
     """Global draws of one kind, in their order, and what a census finds out about them."""
 
     element: str
@@ -48,14 +48,14 @@ class Drawn:
     """Draws per request."""
     ids: Ids
     types: Types
-    ends: Ends | None
+    ends: EdgeEnds | None
     parts: NDArray[np.int32]
     """The part of each; -1 until its row is found."""
-    wrong: NDArray[np.bool_]
+    mismatched: NDArray[np.bool_]
     """Not the row that it says: another source, destination or weight, or of a type that was not asked for."""
 
 
-class Drawer:
+class DrawSource:
     """Asks one pinned version for draws, each with a seed of its own, within the time that is left.
 
     Parameters
@@ -72,8 +72,8 @@ class Drawer:
     def __init__(self, client: Client, space: str, seed: int, timeout_s: float) -> None:
         from asterism.graph import Graph
 
-        self._most_s = client.session.timeout_s
-        self._session = Session(client.session.transport, self._most_s)
+        self._call_timeout_s = client.session.timeout_s
+        self._session = Session(client.session.transport, self._call_timeout_s)
         self._graph = Graph(self._session, space, client)
         self._deadline = time.monotonic() + timeout_s
         self.seed = seed
@@ -82,7 +82,7 @@ class Drawer:
     @property
     def graph(self) -> Graph:
         """The graph, its next call within what is left of the time; Deadline where nothing is."""
-        self._session.timeout_s = min(self._most_s, left(self._deadline))
+        self._session.timeout_s = min(self._call_timeout_s, seconds_left(self._deadline))
         return self._graph
 
     @property
@@ -92,80 +92,80 @@ class Drawer:
 
     def manifest(self, version: int) -> VersionInfo:
         """A version's sealed totals; draws and scans are pinned to it from here on."""
-        found = VersionInfo.from_proto(self._session.catalog("get_manifest", meta.ManifestRequest(space=self.graph.space, version=version)))
-        self.version = found.version
-        return found
+        info = VersionInfo.from_proto(self._session.catalog("get_manifest", meta.ManifestRequest(space=self.graph.space, version=version)))
+        self.version = info.version
+        return info
 
-    def seed_of(self, what: str, number: int) -> int:
-        """The seed of request ``number`` of a kind."""
-        path = np.random.SeedSequence([self.seed, zlib.crc32(what.encode()), number])
+    def seed_of(self, purpose: str, index: int) -> int:
+        """The seed of request ``index`` of a kind."""
+        path = np.random.SeedSequence([self.seed, zlib.crc32(purpose.encode()), index])
         return int(path.generate_state(1, np.uint64)[0])
 
-    def stream(
-        self, element: str, type_id: int | None, among: Sequence[int], weighted: bool, draws: int, *, weight: str = "", block: int = BLOCK
-    ) -> Drawn:
-        """``draws`` draws of nodes or edges, ``block`` a request: of one type, or (None) of those ``among`` together."""
+    def draw_global(
+        self, element: str, type_id: int | None, all_types: Sequence[int], weighted: bool, draws: int, *, weight: str = "", block: int = DRAWS_PER_REQUEST
+    ) -> GlobalDraws:
+        """``draws`` draws of nodes or edges, ``block`` a request: of one type, or (None) of those ``all_types`` together."""
         kinds = self.schema.node_types if element == NODE else self.schema.edge_types
-        types = among if type_id is None else [type_id]
-        names = [kinds[wanted].name for wanted in types]
-        what = f"{element} {names} {weighted} {weight} {block}"
+        types = all_types if type_id is None else [type_id]
+        names = [kinds[kind_id].name for kind_id in types]
+        purpose = f"{element} {names} {weighted} {weight} {block}"
         samples: list[NodeSample | EdgeSample] = []
-        for number, start in enumerate(range(0, draws, block)):
-            ask: Callable[..., NodeSample | EdgeSample] = self.graph.sample_nodes if element == NODE else self.graph.sample_edges
+        for index, start in enumerate(range(0, draws, block)):
+            sample: Callable[..., NodeSample | EdgeSample] = self.graph.sample_nodes if element == NODE else self.graph.sample_edges
             n = min(block, draws - start)
-            samples.append(ask(n, names, weighted=weighted, weight=weight, seed=self.seed_of(what, number), version=self.version))
-        drawn = np.concatenate([s.types for s in samples])
+            samples.append(sample(n, names, weighted=weighted, weight=weight, seed=self.seed_of(purpose, index), version=self.version))
+        type_ids = np.concatenate([s.types for s in samples])
         ends = None
         if element == EDGE:
             edges = [s for s in samples if isinstance(s, EdgeSample)]
-            ends = Ends(
+            ends = EdgeEnds(
                 src=np.concatenate([s.src for s in edges]),
                 dst=np.concatenate([s.dst for s in edges]),
                 weights=np.concatenate([s.weights for s in edges]),
             )
-        return Drawn(
+        return GlobalDraws(
             element=element,
             type_id=type_id,
             weighted=weighted,
             weight=weight,
             block=block,
             ids=np.concatenate([s.nodes if isinstance(s, NodeSample) else s.edge_ids for s in samples]),
-            types=drawn,
+            types=type_ids,
             ends=ends,
-            parts=np.full(len(drawn), -1, np.int32),
-            wrong=~np.isin(drawn, types),
+            parts=np.full(len(type_ids), -1, np.int32),
+            mismatched=~np.isin(type_ids, types),
         )
 
-    def starts(self, node_type: int, edge_types: Sequence[int], direction: str, populated: Sequence[int]) -> Ids:
+    def choose_starts(self, node_type: int, edge_types: Sequence[int], direction: str, populated: Sequence[int]) -> Ids:
         """int64[m], ascending: ends of edges of these types at nodes of this type, and some of the type's nodes whatever they have."""
         schema = self.schema
-        name, found = schema.node_types[node_type].name, []
+        name, ids = schema.node_types[node_type].name, []
         for edge_type in (e for e in edge_types if e in populated):
-            what = f"starts {direction} {schema.edge_types[edge_type].name}"
+            purpose = f"starts {direction} {schema.edge_types[edge_type].name}"
             n = max(1, EDGE_STARTS // len(edge_types))
-            sample = self.graph.sample_edges(n, schema.edge_types[edge_type].name, weighted=False, seed=self.seed_of(what, 0), version=self.version)
-            found.append(sample.src if direction == "out" else sample.dst)
+            sample = self.graph.sample_edges(n, schema.edge_types[edge_type].name, weighted=False, seed=self.seed_of(purpose, 0), version=self.version)
+            ids.append(sample.src if direction == "out" else sample.dst)
         seed = self.seed_of(f"starts {direction} {name}", 0)
-        found.append(self.graph.sample_nodes(NODE_STARTS, name, weighted=False, seed=seed, version=self.version).nodes)
-        return np.unique(np.concatenate(found))
+        ids.append(self.graph.sample_nodes(NODE_STARTS, name, weighted=False, seed=seed, version=self.version).nodes)
+        return np.unique(np.concatenate(ids))
 
-    def neighbors(
+    def draw_neighbors(
         self, starts: Ids, node_type: int, edge_types: Sequence[int], direction: str, weighted: bool, draws: int, *, weight: str = ""
     ) -> list[NeighborSample]:
         """About ``draws`` draws of neighbors; every answer has the starts `_TWICE` times, one run after the other."""
         schema = self.schema
         names = [schema.edge_types[e].name for e in edge_types]
-        nodes = np.tile(starts, _TWICE)
-        most = max(1, _NEIGHBOR_BLOCK // len(nodes))
-        wanted = max(1, -(-draws // len(nodes)))
-        out = []
-        for number, done in enumerate(range(0, wanted, most)):
-            seed = self.seed_of(f"neighbors {direction} {names} {weighted} {weight}", number)
-            out.append(
+        nodes = np.tile(starts, _START_COPIES)
+        max_count = max(1, _NEIGHBORS_PER_REQUEST // len(nodes))
+        total_count = max(1, -(-draws // len(nodes)))
+        samples = []
+        for index, done in enumerate(range(0, total_count, max_count)):
+            seed = self.seed_of(f"neighbors {direction} {names} {weighted} {weight}", index)
+            samples.append(
                 self.graph.sample_neighbors(
                     nodes,
                     names,
-                    min(most, wanted - done),
+                    min(max_count, total_count - done),
                     ntype=schema.node_types[node_type].name,
                     direction=direction,
                     weighted=weighted,
@@ -175,4 +175,4 @@ class Drawer:
                     version=self.version,
                 )
             )
-        return out
+        return samples

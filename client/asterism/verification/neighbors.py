@@ -9,72 +9,72 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.records import Ids, NeighborSample
-from asterism.verification.census import Neighborhood, found
-from asterism.verification.statistics import Outcome, g_test
+from asterism.verification.census import Neighborhood, match_ids
+from asterism.verification.statistics import GTestResult, g_test
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Truth:
+class ExpectedEdges:
     """Every edge at the chosen nodes, by (node, weight): cells of light edges that are taken together are of like weight."""
 
     starts: Ids
     """int64[m]: the nodes that are not left out."""
-    at: Ids
+    start_index: Ids
     """int64[k], positions in ``starts``, ascending."""
     types: Ids
-    far: Ids
+    remote: Ids
     edge_ids: Ids
     weights: NDArray[np.float32]
 
 
-def truth_of(starts: Ids, by_type: Mapping[int, Neighborhood], edge_types: Sequence[int]) -> Truth:
+def expected_edges(starts: Ids, by_type: Mapping[int, Neighborhood], edge_types: Sequence[int]) -> ExpectedEdges:
     """The edges of some types at those of ``starts`` that are complete in all of them."""
-    kept = ~np.any([by_type[e].left_out for e in edge_types], axis=0)
-    place = np.cumsum(kept) - 1
+    complete = ~np.any([by_type[e].incomplete for e in edge_types], axis=0)
+    new_index = np.cumsum(complete) - 1
     columns: list[list[NDArray[np.generic]]] = [[], [], [], [], []]
     for edge_type in edge_types:
-        at, far, edge_ids, weights = by_type[edge_type].edges()
-        own = kept[at]
-        for column, values in zip(columns, (place[at[own]], np.full(int(own.sum()), edge_type), far[own], edge_ids[own], weights[own]), strict=True):
+        positions, remote, edge_ids, weights = by_type[edge_type].edges()
+        selected = complete[positions]
+        for column, values in zip(columns, (new_index[positions[selected]], np.full(int(selected.sum()), edge_type), remote[selected], edge_ids[selected], weights[selected]), strict=True):
             column.append(values)
-    at, types, far, edge_ids, weights = (np.concatenate(column) for column in columns)
-    order = np.lexsort((edge_ids, types, weights, at))
-    return Truth(
-        starts=starts[kept],
-        at=at[order].astype(np.int64),
+    positions, types, remote, edge_ids, weights = (np.concatenate(column) for column in columns)
+    order = np.lexsort((edge_ids, types, weights, positions))
+    return ExpectedEdges(
+        starts=starts[complete],
+        start_index=positions[order].astype(np.int64),
         types=types[order].astype(np.int64),
-        far=far[order].astype(np.int64),
+        remote=remote[order].astype(np.int64),
         edge_ids=edge_ids[order].astype(np.int64),
         weights=weights[order].astype(np.float32),
     )
 
 
-def compared(truth: Truth, samples: Sequence[NeighborSample], weighted: bool) -> tuple[Outcome, int]:
+def compare_neighbors(expected: ExpectedEdges, samples: Sequence[NeighborSample], weighted: bool) -> tuple[GTestResult, int]:
     """The G test of drawn edges per node, and how many draws are none of the node's edges (or miss where it has some)."""
-    shares = truth.weights.astype(np.float64) if weighted else np.ones(len(truth.at))
-    has_some = np.bincount(truth.at, shares, len(truth.starts)) > 0
-    observed, impossible = np.zeros(len(truth.at)), 0
-    by_type = {}
-    for edge_type in np.unique(truth.types).tolist():
-        own = np.flatnonzero(truth.types == edge_type)
-        order = np.argsort(truth.edge_ids[own], kind="stable")
-        by_type[edge_type] = own[order], truth.edge_ids[own][order]
+    shares = expected.weights.astype(np.float64) if weighted else np.ones(len(expected.start_index))
+    has_edges = np.bincount(expected.start_index, shares, len(expected.starts)) > 0
+    observed, impossible = np.zeros(len(expected.start_index)), 0
+    sorted_by_type = {}
+    for edge_type in np.unique(expected.types).tolist():
+        selected = np.flatnonzero(expected.types == edge_type)
+        order = np.argsort(expected.edge_ids[selected], kind="stable")
+        sorted_by_type[edge_type] = selected[order], expected.edge_ids[selected][order]
     for sample in samples:
         assert sample.edge_ids is not None
         assert sample.weights is not None
-        at = np.broadcast_to((np.arange(len(sample.nodes)) % max(len(truth.starts), 1))[:, None], sample.nodes.shape)
-        impossible += int((sample.mask != has_some[at]).sum())
-        left = sample.mask.copy()
-        for edge_type, (places, edge_ids) in by_type.items():
-            own = np.flatnonzero((sample.types == edge_type) & sample.mask)
-            rows, where = found(edge_ids, sample.edge_ids.ravel()[own])
-            place, drawn = places[where], own[rows]
-            right = (
-                (truth.at[place] == at.ravel()[drawn])
-                & (truth.far[place] == sample.nodes.ravel()[drawn])
-                & (truth.weights[place] == sample.weights.ravel()[drawn])
+        start_indices = np.broadcast_to((np.arange(len(sample.nodes)) % max(len(expected.starts), 1))[:, None], sample.nodes.shape)
+        impossible += int((sample.mask != has_edges[start_indices]).sum())
+        unmatched = sample.mask.copy()
+        for edge_type, (edge_rows, edge_ids) in sorted_by_type.items():
+            selected = np.flatnonzero((sample.types == edge_type) & sample.mask)
+            rows, matches = match_ids(edge_ids, sample.edge_ids.ravel()[selected])
+            rows_expected, rows_drawn = edge_rows[matches], selected[rows]
+            agrees = (
+                (expected.start_index[rows_expected] == start_indices.ravel()[rows_drawn])
+                & (expected.remote[rows_expected] == sample.nodes.ravel()[rows_drawn])
+                & (expected.weights[rows_expected] == sample.weights.ravel()[rows_drawn])
             )
-            left.ravel()[drawn[right]] = False
-            observed += np.bincount(place[right], minlength=len(observed))
-        impossible += int(left.sum())
-    return g_test(observed, shares, truth.at), impossible
+            unmatched.ravel()[rows_drawn[agrees]] = False
+            observed += np.bincount(rows_expected[agrees], minlength=len(observed))
+        impossible += int(unmatched.sum())
+    return g_test(observed, shares, expected.start_index), impossible

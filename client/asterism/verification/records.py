@@ -48,7 +48,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class VerificationReport:
     """How a version's draws stand against its weights."""
 
     space: str

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
 
-LEAST_EXPECTED = 16.0
+MIN_EXPECTED = 16.0
 """Of a cell: below it the tail of G is not that of chi-square; cells are taken together until they have it."""
-_TINY, _PRECISION, _MOST_STEPS = 1e-300, 1e-15, 200_000
+_TINY, _PRECISION, _MAX_STEPS = 1e-300, 1e-15, 200_000
 
 
 def survival(statistic: float, freedom: float) -> float:
@@ -41,7 +41,7 @@ def survival(statistic: float, freedom: float) -> float:
     scale = math.exp(a * math.log(x) - x - math.lgamma(a))
     if x < a + 1:
         term = total = 1.0 / a
-        for step in range(1, _MOST_STEPS):
+        for step in range(1, _MAX_STEPS):
             term *= x / (a + step)
             total += term
             if term < total * _PRECISION:
@@ -50,7 +50,7 @@ def survival(statistic: float, freedom: float) -> float:
     b = x + 1 - a
     c, d = 1 / _TINY, 1 / b
     fraction = d
-    for step in range(1, _MOST_STEPS):
+    for step in range(1, _MAX_STEPS):
         numerator = -step * (step - a)
         b += 2
         d = numerator * d + b
@@ -63,14 +63,14 @@ def survival(statistic: float, freedom: float) -> float:
     return min(1.0, fraction * scale)
 
 
-def critical(alpha: float, freedom: float) -> float:
+def critical_value(alpha: float, freedom: float) -> float:
     """The chi-square that is exceeded with chance ``alpha``."""
     low, high = 0.0, freedom + 10.0
     while survival(high, freedom) > alpha:
         low, high = high, 2 * high
     for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if survival(middle, freedom) > alpha else (low, middle)
+        midpoint = (low + high) / 2
+        low, high = (midpoint, high) if survival(midpoint, freedom) > alpha else (low, midpoint)
     return high
 
 
@@ -89,7 +89,7 @@ def power_of(noncentrality: float, bound: float, freedom: float) -> float:
     return min(1.0, total)
 
 
-def detectable(draws: int, freedom: int, alpha: float, power: float) -> float:
+def detectable_bias(draws: int, freedom: int, alpha: float, power: float) -> float:
     """The total variation from which on a bias is seen with chance ``power`` by a test at ``alpha``.
 
     Notes
@@ -97,18 +97,18 @@ def detectable(draws: int, freedom: int, alpha: float, power: float) -> float:
     A bias d of shares p has the noncentrality n sum(d^2 / p), and by Cauchy-Schwarz sum(d^2 / p) >= (sum |d|)^2 = 4 TV^2:
     whatever its form, one of total variation TV has 4 n TV^2 at least. Above 1: no bias is sure to be seen.
     """
-    bound = critical(alpha, freedom)
+    bound = critical_value(alpha, freedom)
     low, high = 0.0, 16.0
     while power_of(high, bound, freedom) < power:
         low, high = high, 2 * high
     for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if power_of(middle, bound, freedom) < power else (low, middle)
+        midpoint = (low + high) / 2
+        low, high = (midpoint, high) if power_of(midpoint, bound, freedom) < power else (low, midpoint)
     return math.sqrt(high / draws) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class GTestResult:
     """One G test."""
 
     draws: int
@@ -126,7 +126,7 @@ class Outcome:
     """Of the worst one."""
 
 
-def g_test(observed: F64, shares: F64, strata: NDArray[np.int64] | None = None) -> Outcome:
+def g_test(observed: F64, shares: F64, strata: NDArray[np.int64] | None = None) -> GTestResult:
     """Hold counts against the shares that they should have.
 
     Parameters
@@ -150,25 +150,25 @@ def g_test(observed: F64, shares: F64, strata: NDArray[np.int64] | None = None) 
     Neighboring cells of a stratum are taken together until each expects `LEAST_EXPECTED`.
     """
     strata = np.zeros(len(shares), np.int64) if strata is None else strata
-    possible = shares > 0
-    impossible = int(observed[~possible].sum())
-    at = np.flatnonzero(possible)
-    seen, of = observed[at], strata[at]
-    size = int(of.max(initial=-1)) + 1
-    draws, mass = np.bincount(of, seen, size), np.bincount(of, shares[at], size)
-    hoped = shares[at] * draws[of] / mass[of]
-    cells = _merged(hoped, of)
-    o, e = np.bincount(cells, seen), np.bincount(cells, hoped)
-    of_cell = np.zeros(len(o), np.int64)
-    of_cell[cells] = of
-    compared = (np.bincount(of_cell, minlength=size) > 1) & (draws > 0)
-    kept = compared[of_cell] if len(o) else np.zeros(0, bool)
-    freedom = int(kept.sum() - compared.sum())
+    has_mass = shares > 0
+    impossible = int(observed[~has_mass].sum())
+    rows = np.flatnonzero(has_mass)
+    seen, stratum = observed[rows], strata[rows]
+    size = int(stratum.max(initial=-1)) + 1
+    draws, mass = np.bincount(stratum, seen, size), np.bincount(stratum, shares[rows], size)
+    expected = shares[rows] * draws[stratum] / mass[stratum]
+    cells = _merge_cells(expected, stratum)
+    o, e = np.bincount(cells, seen), np.bincount(cells, expected)
+    cell_stratum = np.zeros(len(o), np.int64)
+    cell_stratum[cells] = stratum
+    is_tested = (np.bincount(cell_stratum, minlength=size) > 1) & (draws > 0)
+    tested_cells = is_tested[cell_stratum] if len(o) else np.zeros(0, bool)
+    freedom = int(tested_cells.sum() - is_tested.sum())
     total = int(observed.sum())
     if freedom <= 0:
-        return Outcome(
+        return GTestResult(
             draws=total,
-            cells=max(int(possible.any()), 0),
+            cells=max(int(has_mass.any()), 0),
             statistic=0.0,
             freedom=0,
             p=0.0 if impossible else 1.0,
@@ -177,25 +177,25 @@ def g_test(observed: F64, shares: F64, strata: NDArray[np.int64] | None = None) 
             observed=0.0,
             expected=0.0,
         )
-    o, e = o[kept], e[kept]
+    o, e = o[tested_cells], e[tested_cells]
     g = 2 * float(np.sum(np.where(o > 0, o * np.log(np.where(o > 0, o, 1.0) / e), 0.0)))
-    g /= 1 + float(np.sum(1 / e) - np.sum(1 / draws[compared])) / (6 * freedom)
+    g /= 1 + float(np.sum(1 / e) - np.sum(1 / draws[is_tested])) / (6 * freedom)
     deviation = np.abs(o - e) / np.sqrt(e)
     worst = int(np.argmax(deviation))
-    return Outcome(
+    return GTestResult(
         draws=total,
         cells=len(o),
         statistic=max(g, 0.0),
         freedom=freedom,
         p=0.0 if impossible else survival(max(g, 0.0), freedom),
         impossible=impossible,
-        worst=int(at[np.flatnonzero(cells == np.flatnonzero(kept)[worst])[0]]),
+        worst=int(rows[np.flatnonzero(cells == np.flatnonzero(tested_cells)[worst])[0]]),
         observed=float(o[worst]),
         expected=float(e[worst]),
     )
 
 
-def _merged(hoped: F64, strata: NDArray[np.int64]) -> NDArray[np.int64]:
+def _merge_cells(expected: F64, strata: NDArray[np.int64]) -> NDArray[np.int64]:
     """int64[k]: the cell of each input cell. Those that expect enough stand alone; the others of a stratum go together in runs.
 
     Notes
@@ -203,22 +203,22 @@ def _merged(hoped: F64, strata: NDArray[np.int64]) -> NDArray[np.int64]:
     A run holds the small cells that begin within 2 `LEAST_EXPECTED` of each other, counted over small cells; the last one also
     what is left over. As each is below `LEAST_EXPECTED`, every run is above it. Too little for a run joins a cell that stands alone.
     """
-    small = hoped < LEAST_EXPECTED
-    ahead = np.cumsum(np.where(small, hoped, 0.0))
+    is_small = expected < MIN_EXPECTED
+    cumulative = np.cumsum(np.where(is_small, expected, 0.0))
     size = int(strata.max(initial=-1)) + 1
-    total = np.bincount(strata[small], hoped[small], size)
+    total = np.bincount(strata[is_small], expected[is_small], size)
     before = np.concatenate([[0.0], np.cumsum(total)[:-1]])  # strata ascend, so what is before one is what is before its first cell
-    runs = np.maximum(total // (2 * LEAST_EXPECTED), 1).astype(np.int64)
-    run = np.clip(((ahead - hoped - before[strata]) // (2 * LEAST_EXPECTED)).astype(np.int64), 0, runs[strata] - 1)
+    runs = np.maximum(total // (2 * MIN_EXPECTED), 1).astype(np.int64)
+    run = np.clip(((cumulative - expected - before[strata]) // (2 * MIN_EXPECTED)).astype(np.int64), 0, runs[strata] - 1)
     first_run = np.concatenate([[0], np.cumsum(runs)[:-1]]).astype(np.int64)
-    cells = np.where(small, first_run[strata] + run, int(runs.sum()) + np.arange(len(hoped)))
-    alone = np.full(size, -1, np.int64)
-    large = np.flatnonzero(~small)
-    alone[strata[large]] = cells[large]
-    joining = small & (total[strata] < LEAST_EXPECTED) & (alone[strata] >= 0)
-    cells[joining] = alone[strata[joining]]
-    out: NDArray[np.int64] = np.unique(cells, return_inverse=True)[1]
-    return out
+    cells = np.where(is_small, first_run[strata] + run, int(runs.sum()) + np.arange(len(expected)))
+    single_cell = np.full(size, -1, np.int64)
+    large_cells = np.flatnonzero(~is_small)
+    single_cell[strata[large_cells]] = cells[large_cells]
+    joins_single = is_small & (total[strata] < MIN_EXPECTED) & (single_cell[strata] >= 0)
+    cells[joins_single] = single_cell[strata[joins_single]]
+    merged: NDArray[np.int64] = np.unique(cells, return_inverse=True)[1]
+    return merged
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -230,9 +230,9 @@ def holm(p: Sequence[float]) -> list[float]:
     is multiplied by m - i, and none is smaller than the one before. It asks nothing of how the tests depend on each other.
     """
     order = sorted(range(len(p)), key=lambda i: p[i])
-    out = [1.0] * len(p)
-    least = 0.0
+    adjusted = [1.0] * len(p)
+    running_max = 0.0
     for rank, i in enumerate(order):
-        least = max(least, min(1.0, p[i] * (len(p) - rank)))
-        out[i] = least
-    return out
+        running_max = max(running_max, min(1.0, p[i] * (len(p) - rank)))
+        adjusted[i] = running_max
+    return adjusted

@@ -9,8 +9,8 @@ from fastapi import APIRouter
 from daemonkit.calls import Transport
 from daemonkit.metrics import Metrics
 from graphd.pages import files, routes
-from graphd.pages.rates import STEP_S, Rates
-from graphd.pages.source import Source, SpreadOf
+from graphd.pages.rates import INTERVAL_S, RateMonitor
+from graphd.pages.source import PageData, ReadHistogram
 
 
 class Pages:
@@ -21,21 +21,21 @@ class Pages:
     daemon : str
         Whose door it is.
     metad : Transport
-    spread_of : callable
+    read_histogram : callable
         Reads how the weights of a type are spread.
     metrics : Metrics
         Of the door whose calls are measured.
     missing : callable
         What it lacks before it can answer.
-    step_s : float
+    interval_s : float
         Seconds between two measurements.
     """
 
     def __init__(
-        self, *, daemon: str, metad: Transport, spread_of: SpreadOf, metrics: Metrics, missing: Callable[[], list[str]], step_s: float = STEP_S
+        self, *, daemon: str, metad: Transport, read_histogram: ReadHistogram, metrics: Metrics, missing: Callable[[], list[str]], interval_s: float = INTERVAL_S
     ) -> None:
-        self._rates = Rates(metrics, step_s)
-        self.routers: list[APIRouter] = [routes.router(Source(metad, spread_of), self._rates, daemon=daemon, missing=missing), files.router()]
+        self._rates = RateMonitor(metrics, interval_s)
+        self.routers: list[APIRouter] = [routes.router(PageData(metad, read_histogram), self._rates, daemon=daemon, missing=missing), files.router()]
         """The routes of data, then the page, which takes what they leave below ``/ui``."""
 
     def start(self) -> None:

@@ -8,40 +8,40 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from daemonkit.metrics import SECONDS, Metrics, Seen
+from daemonkit.metrics import LATENCY_BUCKETS_S, Metrics, MethodStats
 
-STEP_S = 5.0
+INTERVAL_S = 5.0
 """Of one measurement."""
-KEPT = 360
+MAX_INTERVALS = 360
 """Measurements that are kept: half an hour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class RateInterval:
     """What was answered between two measurements."""
 
     ended_ms: int
     seconds: float
-    seen: Mapping[str, Seen]
+    by_method: Mapping[str, MethodStats]
     """By method; those that were not called are left out."""
 
 
-class Rates:
+class RateMonitor:
     """Measures a daemon every few seconds, in a thread of its own.
 
     Parameters
     ----------
     metrics : Metrics
-    step_s : float
+    interval_s : float
         Seconds between two measurements.
     """
 
-    def __init__(self, metrics: Metrics, step_s: float = STEP_S) -> None:
+    def __init__(self, metrics: Metrics, interval_s: float = INTERVAL_S) -> None:
         self._metrics = metrics
-        self.step_s = step_s
-        self._steps: deque[Step] = deque(maxlen=KEPT)
-        self._before = metrics.seen()
-        self._at = time.monotonic()
+        self.interval_s = interval_s
+        self._intervals: deque[RateInterval] = deque(maxlen=MAX_INTERVALS)
+        self._previous = metrics.method_stats()
+        self._measured_at = time.monotonic()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rates", daemon=True)
 
@@ -55,48 +55,48 @@ class Rates:
         if self._thread.is_alive():
             self._thread.join(5)
 
-    def steps(self) -> list[Step]:
+    def intervals(self) -> list[RateInterval]:
         """What is kept, oldest first."""
-        return list(self._steps)
+        return list(self._intervals)
 
     def measure(self) -> None:
         """Take one measurement."""
-        now, seen = time.monotonic(), self._metrics.seen()
-        apart = {method: all_.since(self._before.get(method)) for method, all_ in seen.items()}
-        step = Step(ended_ms=time.time_ns() // 1_000_000, seconds=now - self._at, seen={method: one for method, one in apart.items() if one.calls})
-        self._before, self._at = seen, now
-        self._steps.append(step)
+        now, totals = time.monotonic(), self._metrics.method_stats()
+        deltas = {method: total.since(self._previous.get(method)) for method, total in totals.items()}
+        interval = RateInterval(ended_ms=time.time_ns() // 1_000_000, seconds=now - self._measured_at, by_method={method: delta for method, delta in deltas.items() if delta.calls})
+        self._previous, self._measured_at = totals, now
+        self._intervals.append(interval)
 
     def _run(self) -> None:
-        while not self._stopping.wait(self.step_s):
+        while not self._stopping.wait(self.interval_s):
             self.measure()
 
 
-def together(seen: Sequence[Seen]) -> Seen:
+def combine(method_stats: Sequence[MethodStats]) -> MethodStats:
     """Several counts as one."""
-    return Seen(
-        calls=sum(one.calls for one in seen),
-        errors=sum(one.errors for one in seen),
-        buckets=tuple(sum(column) for column in zip(*(one.buckets for one in seen), strict=True)) if seen else (0,) * (len(SECONDS) + 1),
+    return MethodStats(
+        calls=sum(stats.calls for stats in method_stats),
+        errors=sum(stats.errors for stats in method_stats),
+        buckets=tuple(sum(column) for column in zip(*(stats.buckets for stats in method_stats), strict=True)) if method_stats else (0,) * (len(LATENCY_BUCKETS_S) + 1),
     )
 
 
-def quantile(seen: Seen, share: float) -> float | None:
+def quantile(stats: MethodStats, fraction: float) -> float | None:
     """Seconds within which this share of calls was answered; None without calls.
 
     Notes
     -----
     Between the bounds of a bucket it is interpolated by the logarithm; beyond the last bound it is that bound.
     """
-    timed = sum(seen.buckets)
-    if not timed:
+    call_count = sum(stats.buckets)
+    if not call_count:
         return None
-    rank, below = share * timed, 0
-    for bucket, count in enumerate(seen.buckets):
+    rank, below = fraction * call_count, 0
+    for bucket, count in enumerate(stats.buckets):
         if count and below + count >= rank:
-            if bucket == len(SECONDS):
-                return SECONDS[-1]
-            low = SECONDS[bucket - 1] if bucket else SECONDS[0] / 2
-            return float(low * (SECONDS[bucket] / low) ** ((rank - below) / count))
+            if bucket == len(LATENCY_BUCKETS_S):
+                return LATENCY_BUCKETS_S[-1]
+            low = LATENCY_BUCKETS_S[bucket - 1] if bucket else LATENCY_BUCKETS_S[0] / 2
+            return float(low * (LATENCY_BUCKETS_S[bucket] / low) ** ((rank - below) / count))
         below += count
-    return SECONDS[-1]
+    return LATENCY_BUCKETS_S[-1]

@@ -12,21 +12,21 @@ from asterism_proto.errors import NotFound
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from graphd.pages import shown, views
-from graphd.pages.rates import Rates, quantile, together
-from graphd.pages.shapes import bars, runs
-from graphd.pages.source import Source, schema_of
+from graphd.pages.rates import RateMonitor, quantile, combine
+from graphd.pages.shapes import histogram_bars, part_ranges
+from graphd.pages.source import PageData, schema_of
 from graphd.totals import EDGE, NODE, OWN_WEIGHTS
 
-LONGEST_PAGE = 200
-LIMIT_TV = 1e-9
+MAX_PAGE_SIZE = 200
+MAX_TOTAL_VARIATION = 1e-9
 """As builds have it: beyond it a version is refused."""
 _MINUTE_S = 60.0
 _NEWEST = 5
 
-Limit = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="How many at most.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="How many at most.")]
 Offset = Annotated[int, Query(ge=0, description="How many to pass over.")]
-Words = Annotated[str, Query(max_length=200, description="Only those with these letters in their name or address.")]
-Order = Annotated[Literal["asc", "desc"], Query(description="Ascending or descending.")]
+SearchText = Annotated[str, Query(max_length=200, description="Only those with these letters in their name or address.")]
+SortOrder = Annotated[Literal["asc", "desc"], Query(description="Ascending or descending.")]
 SpaceName = Annotated[str, Path(description="The space's name.", examples=["papers"])]
 VersionNumber = Annotated[int, Path(ge=0, description="The version's number; 0: the current one.")]
 JobNumber = Annotated[int, Path(ge=1, lt=1 << 63, description="The job's id.")]
@@ -35,12 +35,12 @@ TypeId = Annotated[int, Query(ge=0, lt=1 << 31, description="Position of the typ
 WeightName = Annotated[str, Query(max_length=256, description="A table's name; empty: the rows' own weights.")]
 
 
-def router(source: Source, rates: Rates, *, daemon: str, missing: Callable[[], list[str]]) -> APIRouter:
+def router(page_data: PageData, rates: RateMonitor, *, daemon: str, missing: Callable[[], list[str]]) -> APIRouter:
     """What the pages ask.
 
     Parameters
     ----------
-    source : Source
+    page_data : Source
     rates : Rates
     daemon : str
         What serves the pages: graphd, or standalone.
@@ -48,54 +48,54 @@ def router(source: Source, rates: Rates, *, daemon: str, missing: Callable[[], l
         What it lacks before it can answer.
     """
     api = APIRouter(prefix="/ui/api", tags=["pages"])
-    api.include_router(_cluster(source, rates, daemon, missing))
-    api.include_router(_spaces(source))
-    api.include_router(_versions(source))
-    api.include_router(_jobs(source))
+    api.include_router(_cluster(page_data, rates, daemon, missing))
+    api.include_router(_spaces(page_data))
+    api.include_router(_versions(page_data))
+    api.include_router(_jobs(page_data))
     return api
 
 
-def _cluster(source: Source, rates: Rates, daemon: str, missing: Callable[[], list[str]]) -> APIRouter:
+def _cluster(page_data: PageData, rates: RateMonitor, daemon: str, missing: Callable[[], list[str]]) -> APIRouter:
     api = APIRouter()
 
     @api.get("/overview")
     def get_overview() -> views.Overview:
         """The cluster at a glance."""
-        hosts = source.hosts()
-        stores = [host for host in hosts if host.role == meta.STORAGED]
-        fronts = [host for host in hosts if host.role == meta.GRAPHD]
-        kept = rates.steps()
-        last = [step for step in kept if step.ended_ms > kept[-1].ended_ms - 1000 * _MINUTE_S] if kept else []
-        minute = together([one for step in last for one in step.seen.values()])
-        pages = {state: source.jobs(meta.ListJobsRequest(states=[number], limit=_NEWEST)) for state, number in shown.STATES.items()}
+        hosts = page_data.hosts()
+        storageds = [host for host in hosts if host.role == meta.STORAGED]
+        graphds = [host for host in hosts if host.role == meta.GRAPHD]
+        intervals = rates.intervals()
+        recent = [interval for interval in intervals if interval.ended_ms > intervals[-1].ended_ms - 1000 * _MINUTE_S] if intervals else []
+        last_minute = combine([stats for interval in recent for stats in interval.by_method.values()])
+        pages = {state: page_data.jobs(meta.ListJobsRequest(states=[number], limit=_NEWEST)) for state, number in shown.JOB_STATES.items()}
         running = [shown.job_row(job) for state in ("RUNNING", "QUEUE") for job in pages[state].jobs]
         return views.Overview(
             daemon=daemon,
             missing=missing(),
-            storageds=len(stores),
-            storageds_online=sum(host.online for host in stores),
-            graphds=len(fronts),
-            graphds_online=sum(host.online for host in fronts),
-            held_bytes=sum(host.held_bytes for host in stores),
-            free_bytes=sum(host.free_bytes for host in stores),
-            spaces=len(source.spaces()),
+            storageds=len(storageds),
+            storageds_online=sum(host.online for host in storageds),
+            graphds=len(graphds),
+            graphds_online=sum(host.online for host in graphds),
+            held_bytes=sum(host.held_bytes for host in storageds),
+            free_bytes=sum(host.free_bytes for host in storageds),
+            spaces=len(page_data.spaces()),
             jobs={state: page.total for state, page in pages.items()},
             running=running[:_NEWEST],
             failed=[shown.job_row(job) for job in pages["FAILED"].jobs],
-            calls_per_s=minute.calls / sum(step.seconds for step in last) if last else None,
-            p99_s=quantile(minute, 0.99),
+            calls_per_s=last_minute.calls / sum(interval.seconds for interval in recent) if recent else None,
+            p99_s=quantile(last_minute, 0.99),
         )
 
     @api.get("/hosts")
     def list_hosts(
-        q: Words = "",
+        q: SearchText = "",
         sort: Annotated[Literal["address", "role", "parts", "held", "free", "beat"], Query(description="By what.")] = "role",
-        order: Order = "asc",
+        order: SortOrder = "asc",
         offset: Offset = 0,
         limit: Limit = 50,
     ) -> views.HostPage:
         """The daemons that beat, with what they hold."""
-        hosts = [host for host in source.hosts() if q in host.address or q in host.uuid]
+        hosts = [host for host in page_data.hosts() if q in host.address or q in host.uuid]
         keys: dict[str, Callable[[meta.Host], object]] = {
             "address": lambda host: host.address,
             "role": lambda host: (host.role, host.address),
@@ -105,80 +105,80 @@ def _cluster(source: Source, rates: Rates, daemon: str, missing: Callable[[], li
             "beat": lambda host: -host.last_beat_ms,
         }
         hosts.sort(key=keys[sort], reverse=order == "desc")  # type: ignore[arg-type]  # keys of one list are of one type
-        spaces = source.spaces()
+        spaces = page_data.spaces()
         return views.HostPage(hosts=[shown.host_row(host, spaces) for host in hosts[offset : offset + limit]], total=len(hosts))
 
     @api.get("/rates")
     def get_rates(method: Annotated[str, Query(max_length=100, description="Of the series; empty: all methods.")] = "") -> views.RatesView:
         """How much this graphd answers, and how fast: measured every few seconds, kept for half an hour, gone with the process."""
-        steps = rates.steps()
-        seconds = sum(step.seconds for step in steps)
+        intervals = rates.intervals()
+        seconds = sum(interval.seconds for interval in intervals)
         rows = []
-        for name in sorted({name for step in steps for name in step.seen}):
-            seen = together([step.seen[name] for step in steps if name in step.seen])
-            quantiles = {f"p{share}_s": quantile(seen, share / 100) for share in (50, 95, 99)}
-            rows.append(views.MethodRow(method=name, calls=seen.calls, errors=seen.errors, per_s=seen.calls / seconds, **quantiles))
-        series = [together([one for name, one in step.seen.items() if not method or name == method]) for step in steps]
+        for name in sorted({name for interval in intervals for name in interval.by_method}):
+            stats = combine([interval.by_method[name] for interval in intervals if name in interval.by_method])
+            quantiles = {f"p{share}_s": quantile(stats, share / 100) for share in (50, 95, 99)}
+            rows.append(views.MethodRow(method=name, calls=stats.calls, errors=stats.errors, per_s=stats.calls / seconds, **quantiles))
+        series = [combine([method_stats for name, method_stats in interval.by_method.items() if not method or name == method]) for interval in intervals]
         return views.RatesView(
-            step_s=rates.step_s,
+            step_s=rates.interval_s,
             kept_s=seconds,
             method=method,
             methods=sorted(rows, key=lambda row: -row.calls),
-            series=views.Series(
-                ended_ms=[step.ended_ms for step in steps],
-                per_s=[seen.calls / step.seconds for seen, step in zip(series, steps, strict=True)],
-                errors_per_s=[seen.errors / step.seconds for seen, step in zip(series, steps, strict=True)],
-                p50_s=[quantile(seen, 0.5) for seen in series],
-                p95_s=[quantile(seen, 0.95) for seen in series],
-                p99_s=[quantile(seen, 0.99) for seen in series],
+            series=views.RateSeries(
+                ended_ms=[interval.ended_ms for interval in intervals],
+                per_s=[stats.calls / interval.seconds for stats, interval in zip(series, intervals, strict=True)],
+                errors_per_s=[stats.errors / interval.seconds for stats, interval in zip(series, intervals, strict=True)],
+                p50_s=[quantile(stats, 0.5) for stats in series],
+                p95_s=[quantile(stats, 0.95) for stats in series],
+                p99_s=[quantile(stats, 0.99) for stats in series],
             ),
         )
 
     return api
 
 
-def _spaces(source: Source) -> APIRouter:
+def _spaces(page_data: PageData) -> APIRouter:
     api = APIRouter()
 
-    def current(space: pb.Space) -> pb.Manifest | None:
-        return source.manifest(space, space.version) if space.version else None
+    def current_manifest(space: pb.Space) -> pb.Manifest | None:
+        return page_data.manifest(space, space.version) if space.version else None
 
     @api.get("/spaces")
     def list_spaces(
-        q: Words = "",
+        q: SearchText = "",
         sort: Annotated[Literal["name", "created", "parts"], Query(description="By what.")] = "name",
-        order: Order = "asc",
+        order: SortOrder = "asc",
         offset: Offset = 0,
         limit: Limit = 50,
     ) -> views.SpacePage:
         """The spaces that there are."""
-        spaces = [space for space in source.spaces() if q in space.name]
+        spaces = [space for space in page_data.spaces() if q in space.name]
         keys: dict[str, Callable[[pb.Space], tuple[int, str]]] = {
             "name": lambda space: (0, space.name),
             "created": lambda space: (space.created_ms, space.name),
             "parts": lambda space: (len(space.parts), space.name),
         }
         spaces.sort(key=keys[sort], reverse=order == "desc")
-        return views.SpacePage(spaces=[shown.space_row(space, current(space)) for space in spaces[offset : offset + limit]], total=len(spaces))
+        return views.SpacePage(spaces=[shown.space_row(space, current_manifest(space)) for space in spaces[offset : offset + limit]], total=len(spaces))
 
     @api.get("/spaces/{name}")
-    def get_space(name: SpaceName) -> views.SpaceView:
+    def get_space(name: SpaceName) -> views.SpaceDetails:
         """A space: schema, counts, totals, and who holds its parts."""
-        space = source.space(name)
-        return shown.space_view(space, current(space), {host.uuid: host for host in source.hosts()})
+        space = page_data.space(name)
+        return shown.space_details(space, current_manifest(space), {host.uuid: host for host in page_data.hosts()})
 
     @api.get("/spaces/{name}/parts")
     def list_parts(
         name: SpaceName,
         host: Annotated[str, Query(max_length=300, description="Only those that this address holds.")] = "",
         sort: Annotated[Literal["part", "nodes", "edges", "weight"], Query(description="By what.")] = "part",
-        order: Order = "asc",
+        order: SortOrder = "asc",
         offset: Offset = 0,
         limit: Limit = 50,
     ) -> views.PartPage:
         """The parts of a space: who holds which, and what each holds in the current version."""
-        space = source.space(name)
-        rows = shown.part_rows(space, current(space), {found.uuid: found for found in source.hosts()})
+        space = page_data.space(name)
+        rows = shown.part_rows(space, current_manifest(space), {daemon.uuid: daemon for daemon in page_data.hosts()})
         rows = [row for row in rows if not host or host in row.hosts]
         rows.sort(key=lambda row: (getattr(row, sort) or 0, row.part), reverse=order == "desc")
         return views.PartPage(parts=rows[offset : offset + limit], total=len(rows), version=space.version)
@@ -186,54 +186,54 @@ def _spaces(source: Source) -> APIRouter:
     return api
 
 
-def _versions(source: Source) -> APIRouter:
+def _versions(page_data: PageData) -> APIRouter:
     api = APIRouter()
 
     @api.get("/spaces/{name}/versions")
     def list_versions(name: SpaceName) -> list[views.VersionRow]:
         """The versions that are served, newest first, with who pins them."""
-        space, pins = source.space(name), source.pins(name)
-        return [shown.version_row(space, manifest, pins) for manifest in source.versions(name)]
+        space, pins = page_data.space(name), page_data.pins(name)
+        return [shown.version_row(space, manifest, pins) for manifest in page_data.versions(name)]
 
     @api.get("/spaces/{name}/versions/{version}/weights")
     def list_weights(name: SpaceName, version: VersionNumber) -> list[views.WeightsRow]:
         """What a version's weights are like, by type and name."""
-        space = source.space(name)
-        return shown.weights_rows(schema_of(space), source.manifest(space, version).totals)
+        space = page_data.space(name)
+        return shown.weights_rows(schema_of(space), page_data.manifest(space, version).totals)
 
     @api.get("/spaces/{name}/versions/{version}/audit")
     def get_audit(name: SpaceName, version: VersionNumber, element: Element, type_id: TypeId, weight: WeightName = "") -> views.AuditView:
         """How exactly the tables of one type are those of its weights, by part, as found when they were built."""
-        space = source.space(name)
-        manifest, kind, own = source.manifest(space, version), NODE if element == "node" else EDGE, weight in OWN_WEIGHTS
+        space = page_data.space(name)
+        manifest, element_id, is_own_weights = page_data.manifest(space, version), NODE if element == "node" else EDGE, weight in OWN_WEIGHTS
         totals = [
             total
             for total in manifest.totals
-            if total.element == kind and total.type_id == type_id and (total.weight_name in OWN_WEIGHTS if own else total.weight_name == weight)
+            if total.element == element_id and total.type_id == type_id and (total.weight_name in OWN_WEIGHTS if is_own_weights else total.weight_name == weight)
         ]
         if not totals:
             raise NotFound(f"version {manifest.version} of space {name!r} has no {element} type {type_id} with weights {weight or 'of its own'!r}")
         (row,) = shown.weights_rows(schema_of(space), totals)
-        return views.AuditView(weights=row, runs=[views.RunView(**asdict(run)) for run in runs(totals, len(space.parts))], limit_tv=LIMIT_TV)
+        return views.AuditView(weights=row, runs=[views.PartRangeView(**asdict(part_range)) for part_range in part_ranges(totals, len(space.parts))], limit_tv=MAX_TOTAL_VARIATION)
 
     @api.get("/spaces/{name}/versions/{version}/spread")
-    def get_spread(name: SpaceName, version: VersionNumber, element: Element, type_id: TypeId, weight: WeightName = "") -> views.SpreadView:
+    def get_spread(name: SpaceName, version: VersionNumber, element: Element, type_id: TypeId, weight: WeightName = "") -> views.HistogramView:
         """How the positive weights of one type are spread: read from the images of all parts once, then kept for a while."""
-        space = source.space(name)
-        kind = NODE if element == "node" else EDGE
-        spread = source.spread(space, source.manifest(space, version), kind, type_id, "" if weight in OWN_WEIGHTS else weight)
-        return views.SpreadView(
-            bars=[views.BarView(**asdict(bar)) for bar in bars(spread)], rows=int(spread.counts.sum()), weight=float(spread.sums.sum())
+        space = page_data.space(name)
+        element_id = NODE if element == "node" else EDGE
+        histogram = page_data.histogram(space, page_data.manifest(space, version), element_id, type_id, "" if weight in OWN_WEIGHTS else weight)
+        return views.HistogramView(
+            bars=[views.BarView(**asdict(bar)) for bar in histogram_bars(histogram)], rows=int(histogram.counts.sum()), weight=float(histogram.sums.sum())
         )
 
     return api
 
 
-def _jobs(source: Source) -> APIRouter:
+def _jobs(page_data: PageData) -> APIRouter:
     api = APIRouter()
 
-    def viewed(job: pb.Job) -> views.JobView:
-        return shown.job_view(job, {host.uuid: host for host in source.hosts()})
+    def present_job(job: pb.Job) -> views.JobDetails:
+        return shown.job_details(job, {host.uuid: host for host in page_data.hosts()})
 
     @api.get("/jobs")
     def list_jobs(
@@ -244,28 +244,28 @@ def _jobs(source: Source) -> APIRouter:
         limit: Limit = 50,
     ) -> views.JobPage:
         """Jobs, newest first."""
-        states = [shown.STATES[name] for name in state or ()]
-        page = source.jobs(meta.ListJobsRequest(space=space, states=states, kinds=kind or (), before=before, limit=limit))
+        states = [shown.JOB_STATES[name] for name in state or ()]
+        page = page_data.jobs(meta.ListJobsRequest(space=space, states=states, kinds=kind or (), before=before, limit=limit))
         return views.JobPage(jobs=[shown.job_row(job) for job in page.jobs], total=page.total, next_before=page.next_before)
 
     @api.get("/jobs/{job_id}")
-    def get_job(job_id: JobNumber) -> views.JobView:
+    def get_job(job_id: JobNumber) -> views.JobDetails:
         """A job with its tasks, their attempts and what came in between."""
-        return viewed(source.job(job_id))
+        return present_job(page_data.job(job_id))
 
     @api.post("/jobs", status_code=202)
-    def submit_job(new: views.NewJob) -> views.JobView:
+    def submit_job(new: views.JobSubmission) -> views.JobDetails:
         """Ask for a job; the identical one in flight where there is one."""
-        return viewed(source.submit(meta.SubmitJobRequest(space=new.space, kind=new.kind, version=new.version)))
+        return present_job(page_data.submit_job(meta.SubmitJobRequest(space=new.space, kind=new.kind, version=new.version)))
 
     @api.post("/jobs/{job_id}/stop", status_code=202)
-    def stop_job(job_id: JobNumber) -> views.JobView:
+    def stop_job(job_id: JobNumber) -> views.JobDetails:
         """End a job."""
-        return viewed(source.stop(job_id))
+        return present_job(page_data.stop_job(job_id))
 
     @api.post("/jobs/{job_id}/recover", status_code=202)
-    def recover_job(job_id: JobNumber) -> views.JobView:
+    def recover_job(job_id: JobNumber) -> views.JobDetails:
         """Go on with a failed or stopped job."""
-        return viewed(source.recover(job_id))
+        return present_job(page_data.recover_job(job_id))
 
     return api

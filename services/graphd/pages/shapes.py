@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 
 from asterism_proto.v1 import common_pb2 as pb
-from graphd.read import Spread
+from graphd.read import WeightHistogram
 
-BARS = 64
+MAX_BARS = 64
 """Of a histogram, at most."""
-RUNS = 250
+MAX_RANGES = 250
 """Of parts, at most: where a space has more, neighbors share one."""
 _OCTAVE, _ONE = 4, 596
 """Bins of a spread between two powers of two; that of weights from 1 on."""
@@ -22,7 +22,7 @@ _FEW, _MANY = 4, 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class HistogramBar:
     """Rows whose weight is at least ``low`` and below ``high``."""
 
     low: float
@@ -33,7 +33,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class PartRange:
     """Neighboring parts, one in a space of few."""
 
     first: int
@@ -49,20 +49,20 @@ class Run:
     underflow: int
 
 
-def bars(spread: Spread) -> list[Bar]:
+def histogram_bars(histogram: WeightHistogram) -> list[HistogramBar]:
     """A histogram on a logarithmic axis: all bars as wide, a quarter of an octave or as many as it takes."""
-    used = np.flatnonzero(spread.counts)
-    if not used.size:
+    nonempty = np.flatnonzero(histogram.counts)
+    if not nonempty.size:
         return []
-    first, last = int(used[0]), int(used[-1])
-    wide = 1
-    while last // wide - first // wide + 1 > BARS:
-        wide *= 2
-    found = []
-    for group in range(first // wide, last // wide + 1):
-        own = slice(group * wide, (group + 1) * wide)
-        found.append(Bar(low=_bound(own.start), high=_bound(own.stop), rows=int(spread.counts[own].sum()), weight=float(spread.sums[own].sum())))
-    return found
+    first, last = int(nonempty[0]), int(nonempty[-1])
+    width = 1
+    while last // width - first // width + 1 > MAX_BARS:
+        width *= 2
+    bars = []
+    for group in range(first // width, last // width + 1):
+        bins = slice(group * width, (group + 1) * width)
+        bars.append(HistogramBar(low=_bound(bins.start), high=_bound(bins.stop), rows=int(histogram.counts[bins].sum()), weight=float(histogram.sums[bins].sum())))
+    return bars
 
 
 def _bound(bin_: int) -> float:
@@ -70,38 +70,38 @@ def _bound(bin_: int) -> float:
     return float(2.0 ** ((bin_ - _ONE) / _OCTAVE))
 
 
-def runs(totals: Sequence[pb.Total], parts: int) -> list[Run]:
+def part_ranges(totals: Sequence[pb.Total], parts: int) -> list[PartRange]:
     """Totals of one type and name by part, in runs of equal length."""
-    wide = -(-parts // RUNS) if parts else 1
+    width = -(-parts // MAX_RANGES) if parts else 1
     groups: dict[int, list[pb.Total]] = {}
     for total in totals:
-        groups.setdefault(total.part // wide, []).append(total)
+        groups.setdefault(total.part // width, []).append(total)
     return [
-        Run(
-            first=group * wide,
-            last=min((group + 1) * wide, parts) - 1,
-            count=sum(total.count for total in own),
-            positive=sum(total.positive for total in own),
-            weight=sum(total.weight for total in own),
-            audit_tv=max(total.audit_tv for total in own),
-            audit_rel=max(total.audit_rel for total in own),
-            underflow=sum(total.underflow for total in own),
+        PartRange(
+            first=group * width,
+            last=min((group + 1) * width, parts) - 1,
+            count=sum(total.count for total in group_totals),
+            positive=sum(total.positive for total in group_totals),
+            weight=sum(total.weight for total in group_totals),
+            audit_tv=max(total.audit_tv for total in group_totals),
+            audit_rel=max(total.audit_rel for total in group_totals),
+            underflow=sum(total.underflow for total in group_totals),
         )
-        for group, own in sorted(groups.items())
+        for group, group_totals in sorted(groups.items())
     ]
 
 
-def spans(numbers: Sequence[int]) -> str:
+def format_ranges(numbers: Sequence[int]) -> str:
     """Whole numbers as people write them, shortened where they are many: ``0-3, 7``, or ``0, 8, 16 to 992`` for every eighth."""
     ordered = sorted(set(numbers))
-    steps = {after - before for before, after in pairwise(ordered)}
+    steps = {following - previous for previous, following in pairwise(ordered)}
     if len(ordered) > _FEW and len(steps) == 1 and steps != {1}:
         return f"{ordered[0]}, {ordered[1]}, {ordered[2]} to {ordered[-1]}"
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for number in ordered:
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
         else:
-            found.append([number, number])
-    said = [str(low) if low == high else f"{low}-{high}" for low, high in found]
-    return ", ".join(said[:_MANY]) + (f", and {len(said) - _MANY} more" if len(said) > _MANY else "")
+            ranges.append([number, number])
+    texts = [str(low) if low == high else f"{low}-{high}" for low, high in ranges]
+    return ", ".join(texts[:_MANY]) + (f", and {len(texts) - _MANY} more" if len(texts) > _MANY else "")

@@ -6,35 +6,35 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from asterism_proto.hygiene import hygiene
+from asterism_proto.hygiene import compute_weight_stats
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from graphd.pages import views
-from graphd.pages.shapes import spans
+from graphd.pages.shapes import format_ranges
 from graphd.totals import EDGE, NODE, OWN_WEIGHTS
 
-_STATES: Mapping[int, views.StateName] = {
+_STATE_NAMES: Mapping[int, views.StateName] = {
     pb.QUEUE: "QUEUE",
     pb.RUNNING: "RUNNING",
     pb.FINISHED: "FINISHED",
     pb.FAILED: "FAILED",
     pb.STOPPED: "STOPPED",
 }
-STATES: Mapping[views.StateName, pb.JobState] = {
+JOB_STATES: Mapping[views.StateName, pb.JobState] = {
     "QUEUE": pb.QUEUE,
     "RUNNING": pb.RUNNING,
     "FINISHED": pb.FINISHED,
     "FAILED": pb.FAILED,
     "STOPPED": pb.STOPPED,
 }
-_CAUSE = 2000
+_MAX_CAUSE_CHARS = 2000
 """Characters of a cause in a list."""
 
 
 def host_row(host: meta.Host, spaces: Sequence[pb.Space]) -> views.HostRow:
     """A daemon, with what it holds of each space."""
-    held = ((space.name, sum(host.uuid in part.hosts for part in space.parts)) for space in spaces)
+    part_counts = ((space.name, sum(host.uuid in part.hosts for part in space.parts)) for space in spaces)
     return views.HostRow(
         uuid=host.uuid,
         role="storaged" if host.role == meta.STORAGED else "graphd",
@@ -46,13 +46,13 @@ def host_row(host: meta.Host, spaces: Sequence[pb.Space]) -> views.HostRow:
         parts=host.parts,
         held_bytes=host.held_bytes,
         free_bytes=host.free_bytes,
-        spaces=[views.HeldSpace(name=name, parts=parts) for name, parts in held if parts],
+        spaces=[views.HeldSpace(name=name, parts=parts) for name, parts in part_counts if parts],
     )
 
 
 def space_row(space: pb.Space, manifest: pb.Manifest | None) -> views.SpaceRow:
     """A space in a list, with what its current version holds."""
-    counts = counted(manifest.totals) if manifest else None
+    counts = count_rows(manifest.totals) if manifest else None
     return views.SpaceRow(
         name=space.name,
         space_id=space.space_id,
@@ -64,7 +64,7 @@ def space_row(space: pb.Space, manifest: pb.Manifest | None) -> views.SpaceRow:
     )
 
 
-def counted(totals: Sequence[pb.Total]) -> dict[int, int]:
+def count_rows(totals: Sequence[pb.Total]) -> dict[int, int]:
     """Live rows by element."""
     counts = {NODE: 0, EDGE: 0}
     for total in totals:
@@ -73,16 +73,16 @@ def counted(totals: Sequence[pb.Total]) -> dict[int, int]:
     return counts
 
 
-def space_view(space: pb.Space, manifest: pb.Manifest | None, hosts: Mapping[str, meta.Host]) -> views.SpaceView:
+def space_details(space: pb.Space, manifest: pb.Manifest | None, hosts: Mapping[str, meta.Host]) -> views.SpaceDetails:
     """A space: its types with their totals, and who holds its parts."""
     schema = Schema.from_proto(space.schema)
     parts_of: dict[str, list[int]] = {}
-    for part, held in enumerate(space.parts):
-        for uuid in held.hosts:
+    for part, part_info in enumerate(space.parts):
+        for uuid in part_info.hosts:
             parts_of.setdefault(uuid, []).append(part)
-    owners = [(NODE, i, node) for i, node in enumerate(schema.node_types)] + [(EDGE, i, edge) for i, edge in enumerate(schema.edge_types)]
+    schema_types = [(NODE, i, node) for i, node in enumerate(schema.node_types)] + [(EDGE, i, edge) for i, edge in enumerate(schema.edge_types)]
     totals = list(manifest.totals) if manifest else None
-    return views.SpaceView(
+    return views.SpaceDetails(
         name=space.name,
         space_id=space.space_id,
         version=space.version,
@@ -91,29 +91,29 @@ def space_view(space: pb.Space, manifest: pb.Manifest | None, hosts: Mapping[str
         ids=schema.ids,
         placement=schema.placement,
         direction=schema.direction,
-        types=[_type_row(element, type_id, owner, totals) for element, type_id, owner in owners],
+        types=[_type_row(element, type_id, schema_type, totals) for element, type_id, schema_type in schema_types],
         holders=[
-            views.Holder(uuid=uuid, address=_address(uuid, hosts), online=uuid in hosts and hosts[uuid].online, parts=len(parts), which=spans(parts))
+            views.PartHolder(uuid=uuid, address=_address(uuid, hosts), online=uuid in hosts and hosts[uuid].online, parts=len(parts), which=format_ranges(parts))
             for uuid, parts in sorted(parts_of.items(), key=lambda item: (_address(item[0], hosts), item[0]))
         ],
         schema=schema.to_dict(),
     )
 
 
-def _type_row(element: int, type_id: int, owner: NodeType | EdgeType, totals: Sequence[pb.Total] | None) -> views.TypeRow:
-    own = [t for t in totals or () if t.element == element and t.type_id == type_id and t.weight_name in OWN_WEIGHTS]
-    known = totals is not None
+def _type_row(element: int, type_id: int, schema_type: NodeType | EdgeType, totals: Sequence[pb.Total] | None) -> views.TypeRow:
+    own_totals = [t for t in totals or () if t.element == element and t.type_id == type_id and t.weight_name in OWN_WEIGHTS]
+    has_totals = totals is not None
     return views.TypeRow(
         element="node" if element == NODE else "edge",
         type_id=type_id,
-        name=owner.name,
-        weighted=owner.weighted,
-        features=[_feature(feature) for feature in owner.features],
-        tables=[f"{table.name} = {table.expression}" for table in owner.tables],
-        count=sum(t.count for t in own) if known else None,
-        positive=sum(t.positive for t in own) if known else None,
-        weight=sum(t.weight for t in own) if known else None,
-        dropped=sum(t.dropped for t in own) if known else None,
+        name=schema_type.name,
+        weighted=schema_type.weighted,
+        features=[_feature(feature) for feature in schema_type.features],
+        tables=[f"{table.name} = {table.expression}" for table in schema_type.tables],
+        count=sum(t.count for t in own_totals) if has_totals else None,
+        positive=sum(t.positive for t in own_totals) if has_totals else None,
+        weight=sum(t.weight for t in own_totals) if has_totals else None,
+        dropped=sum(t.dropped for t in own_totals) if has_totals else None,
     )
 
 
@@ -131,21 +131,21 @@ def part_rows(space: pb.Space, manifest: pb.Manifest | None, hosts: Mapping[str,
     sums: dict[int, list[float]] = {}
     for total in manifest.totals if manifest else ():
         if total.weight_name in OWN_WEIGHTS:
-            own = sums.setdefault(total.part, [0, 0, 0.0])
-            own[0 if total.element == pb.NODE else 1] += total.count
-            own[2] += total.weight
+            part_sums = sums.setdefault(total.part, [0, 0, 0.0])
+            part_sums[0 if total.element == pb.NODE else 1] += total.count
+            part_sums[2] += total.weight
     digests = {image.part: image.digest for image in manifest.images} if manifest else {}
     rows = []
-    for part, held in enumerate(space.parts):
-        own = sums.get(part, [0, 0, 0.0])
+    for part, part_info in enumerate(space.parts):
+        part_sums = sums.get(part, [0, 0, 0.0])
         rows.append(
             views.PartRow(
                 part=part,
-                hosts=[_address(uuid, hosts) for uuid in held.hosts],
-                online=any(uuid in hosts and hosts[uuid].online for uuid in held.hosts),
-                nodes=int(own[0]) if manifest else None,
-                edges=int(own[1]) if manifest else None,
-                weight=own[2] if manifest else None,
+                hosts=[_address(uuid, hosts) for uuid in part_info.hosts],
+                online=any(uuid in hosts and hosts[uuid].online for uuid in part_info.hosts),
+                nodes=int(part_sums[0]) if manifest else None,
+                edges=int(part_sums[1]) if manifest else None,
+                weight=part_sums[2] if manifest else None,
                 digest=digests.get(part, ""),
             )
         )
@@ -178,15 +178,15 @@ def weights_rows(schema: Schema, totals: Sequence[pb.Total]) -> list[views.Weigh
         groups.setdefault((int(total.element), total.type_id, name), []).append(total)
     rows = []
     for (element, type_id, name), group in sorted(groups.items()):
-        owner = (schema.node_types if element == NODE else schema.edge_types)[type_id]
+        schema_type = (schema.node_types if element == NODE else schema.edge_types)[type_id]
         rows.append(
             views.WeightsRow(
                 element="node" if element == NODE else "edge",
                 type_id=type_id,
-                type=owner.name,
+                type=schema_type.name,
                 weight_name=name,
-                expression=owner.table(name).expression if name else "",
-                **asdict(hygiene(group)),
+                expression=schema_type.table(name).expression if name else "",
+                **asdict(compute_weight_stats(group)),
             )
         )
     return rows
@@ -194,15 +194,15 @@ def weights_rows(schema: Schema, totals: Sequence[pb.Total]) -> list[views.Weigh
 
 def job_row(job: pb.Job) -> views.JobRow:
     """A job in a list."""
-    counted_all = all(task.rows_total or task.state == pb.FINISHED for task in job.tasks)
+    all_counted = all(task.rows_total or task.state == pb.FINISHED for task in job.tasks)
     return views.JobRow(
         job_id=job.job_id,
         space=job.space,
         kind=job.kind,
-        state=_STATES[job.state],
-        ending=_STATES.get(job.ending),
+        state=_STATE_NAMES[job.state],
+        ending=_STATE_NAMES.get(job.ending),
         version=job.version or job.target_version,
-        fraction=min(job.rows_done / job.rows_total, 1.0) if job.tasks and counted_all and job.rows_total else None,
+        fraction=min(job.rows_done / job.rows_total, 1.0) if job.tasks and all_counted and job.rows_total else None,
         rows_done=job.rows_done,
         rows_total=job.rows_total,
         rows_per_s=job.rows_per_s or None,
@@ -210,13 +210,13 @@ def job_row(job: pb.Job) -> views.JobRow:
         submitted_ms=job.submitted_ms,
         started_ms=job.started_ms,
         finished_ms=job.finished_ms,
-        cause=job.cause if len(job.cause) <= _CAUSE else job.cause[:_CAUSE] + " ...",
+        cause=job.cause if len(job.cause) <= _MAX_CAUSE_CHARS else job.cause[:_MAX_CAUSE_CHARS] + " ...",
     )
 
 
-def job_view(job: pb.Job, hosts: Mapping[str, meta.Host]) -> views.JobView:
+def job_details(job: pb.Job, hosts: Mapping[str, meta.Host]) -> views.JobDetails:
     """A job with its tasks."""
-    return views.JobView(job=job_row(job), options=dict(job.options), cut=job.cut, tasks=[_task_row(task, hosts) for task in job.tasks])
+    return views.JobDetails(job=job_row(job), options=dict(job.options), cut=job.cut, tasks=[_task_row(task, hosts) for task in job.tasks])
 
 
 def _task_row(task: pb.Task, hosts: Mapping[str, meta.Host]) -> views.TaskRow:
@@ -225,9 +225,9 @@ def _task_row(task: pb.Task, hosts: Mapping[str, meta.Host]) -> views.TaskRow:
         host=task.host,
         address=_address(task.host, hosts),
         parts=len(task.parts),
-        which=spans(task.parts),
+        which=format_ranges(task.parts),
         attempt=task.attempt,
-        state=_STATES[task.state],
+        state=_STATE_NAMES[task.state],
         phase=task.phase,
         rows_done=task.rows_done,
         rows_total=task.rows_total,
@@ -237,24 +237,24 @@ def _task_row(task: pb.Task, hosts: Mapping[str, meta.Host]) -> views.TaskRow:
         causes=list(task.causes),
         started_ms=task.started_ms,
         finished_ms=task.finished_ms,
-        made=_made(task.result),
+        made=_result_lines(task.result),
     )
 
 
-def _made(result: pb.TaskResult) -> list[str]:
+def _result_lines(result: pb.TaskResult) -> list[str]:
     """What a task tells of its work, a line each."""
-    said = []
+    lines = []
     if result.units:
         linked, built = sum(unit.linked for unit in result.units), sum(unit.built for unit in result.units)
         bytes_linked, bytes_built = sum(unit.bytes_linked for unit in result.units), sum(unit.bytes_built for unit in result.units)
-        said.append(f"{built:,} units built ({bytes_built:,} bytes), {linked:,} linked from versions before ({bytes_linked:,} bytes)")
+        lines.append(f"{built:,} units built ({bytes_built:,} bytes), {linked:,} linked from versions before ({bytes_linked:,} bytes)")
     if result.files_read:
         worst = max((audit.table_tv for audit in result.audit), default=0.0)
-        said.append(
+        lines.append(
             f"{result.files_read:,} files read ({result.bytes_read:,} bytes), whose checksums agree; tables are within {worst:.3g} of the weights"
         )
     if result.folder:
-        said.append(f"{len(result.files):,} files in {result.folder}")
+        lines.append(f"{len(result.files):,} files in {result.folder}")
     if result.bytes_before:
-        said.append(f"{result.bytes_before:,} bytes before, {result.bytes_after:,} after")
-    return said
+        lines.append(f"{result.bytes_before:,} bytes before, {result.bytes_after:,} after")
+    return lines

@@ -14,82 +14,82 @@ from asterism_proto.methods import CATALOG
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
-from daemonkit.calls import Call, Transport
-from graphd.read import Spread
-from graphd.route import Version
+from daemonkit.calls import CallContext, Transport
+from graphd.read import WeightHistogram
+from graphd.route import ServedVersion
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
-ASK_S = 10.0
+METAD_TIMEOUT_S = 10.0
 """How long metad may take."""
-SPREAD_S = 60.0
+HISTOGRAM_TIMEOUT_S = 60.0
 """How long hosts may take to read the weights of a type."""
-_MANIFESTS, _SPREADS = 64, 64
+_MAX_MANIFESTS, _MAX_HISTOGRAMS = 64, 64
 """That are kept."""
 
-SpreadOf = Callable[[str, int, int, int, str, Call], tuple[Spread, Version]]
+ReadHistogram = Callable[[str, int, int, int, str, CallContext], tuple[WeightHistogram, ServedVersion]]
 """(space, version, element, type id, weight name, call) -> how weights are spread: `graphd.operators`."""
 
 
-class Kept(Generic[T]):
+class LruCache(Generic[T]):
     """The last things that were asked for, by key."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_items: int) -> None:
+        self._max_items = max_items
         self._lock = threading.Lock()
         self._items: OrderedDict[object, T] = OrderedDict()
 
-    def get(self, key: object, make: Callable[[], T]) -> T:
+    def get(self, key: object, create: Callable[[], T]) -> T:
         """What is kept under ``key``, made where it is not."""
         with self._lock:
             if key in self._items:
                 self._items.move_to_end(key)
                 return self._items[key]
-        made = make()
+        item = create()
         with self._lock:
-            self._items[key] = made
-            while len(self._items) > self._most:
+            self._items[key] = item
+            while len(self._items) > self._max_items:
                 self._items.popitem(last=False)
-        return made
+        return item
 
 
-class Source:
+class PageData:
     """What there is to show.
 
     Parameters
     ----------
     metad : Transport
-    spread_of : callable
+    read_histogram : callable
         Reads how the weights of a type are spread.
     """
 
-    def __init__(self, metad: Transport, spread_of: SpreadOf) -> None:
+    def __init__(self, metad: Transport, read_histogram: ReadHistogram) -> None:
         self._metad = metad
-        self._spread_of = spread_of
-        self._manifests: Kept[pb.Manifest] = Kept(_MANIFESTS)
-        self._spreads: Kept[Spread] = Kept(_SPREADS)
+        self._read_histogram = read_histogram
+        self._manifests: LruCache[pb.Manifest] = LruCache(_MAX_MANIFESTS)
+        self._histograms: LruCache[WeightHistogram] = LruCache(_MAX_HISTOGRAMS)
         self._reading = threading.Lock()
 
     def hosts(self) -> list[meta.Host]:
         """Every daemon that beats, storageds first."""
-        return list(self._ask("list_hosts", pb.Empty(), meta.HostList).hosts)
+        return list(self._call_metad("list_hosts", pb.Empty(), meta.HostList).hosts)
 
     def spaces(self) -> list[pb.Space]:
         """All spaces, by id."""
-        return list(self._ask("list_spaces", pb.Empty(), meta.SpaceList).spaces)
+        return list(self._call_metad("list_spaces", pb.Empty(), meta.SpaceList).spaces)
 
     def space(self, name: str) -> pb.Space:
         """A space; NotFound where there is none of that name."""
-        return self._ask("describe_space", meta.SpaceRequest(space=name), pb.Space)
+        return self._call_metad("describe_space", meta.SpaceRequest(space=name), pb.Space)
 
     def versions(self, name: str) -> list[pb.Manifest]:
         """The versions of a space that are served, newest first, without totals."""
-        return list(self._ask("list_versions", meta.SpaceRequest(space=name), meta.VersionList).versions)
+        return list(self._call_metad("list_versions", meta.SpaceRequest(space=name), meta.VersionList).versions)
 
     def pins(self, name: str) -> list[meta.Pin]:
         """The leases on versions of a space."""
-        return list(self._ask("list_pins", meta.ListPinsRequest(space=name), meta.PinList).pins)
+        return list(self._call_metad("list_pins", meta.ListPinsRequest(space=name), meta.PinList).pins)
 
     def manifest(self, space: pb.Space, version: int) -> pb.Manifest:
         """A version with its totals; 0 is the current one. A published version does not change: it is asked for once.
@@ -103,43 +103,43 @@ class Source:
         if not number:
             raise NotFound(f"space {space.name!r} has no published version; submit a build")
         request = meta.ManifestRequest(space=space.name, version=number)
-        return self._manifests.get((space.space_id, number), lambda: self._ask("get_manifest", request, pb.Manifest))
+        return self._manifests.get((space.space_id, number), lambda: self._call_metad("get_manifest", request, pb.Manifest))
 
     def jobs(self, request: meta.ListJobsRequest) -> meta.JobList:
         """A page of jobs, newest first."""
-        return self._ask("list_jobs", request, meta.JobList)
+        return self._call_metad("list_jobs", request, meta.JobList)
 
     def job(self, job_id: int) -> pb.Job:
         """A job with its tasks."""
-        return self._ask("get_job", meta.JobRequest(job_id=job_id), pb.Job)
+        return self._call_metad("get_job", meta.JobRequest(job_id=job_id), pb.Job)
 
-    def submit(self, request: meta.SubmitJobRequest) -> pb.Job:
+    def submit_job(self, request: meta.SubmitJobRequest) -> pb.Job:
         """A job that was asked for, or the identical one in flight."""
-        return self._ask("submit_job", request, pb.Job)
+        return self._call_metad("submit_job", request, pb.Job)
 
-    def stop(self, job_id: int) -> pb.Job:
+    def stop_job(self, job_id: int) -> pb.Job:
         """A job on its way to its end."""
-        return self._ask("stop_job", meta.JobRequest(job_id=job_id), pb.Job)
+        return self._call_metad("stop_job", meta.JobRequest(job_id=job_id), pb.Job)
 
-    def recover(self, job_id: int) -> pb.Job:
+    def recover_job(self, job_id: int) -> pb.Job:
         """A job under way again."""
-        return self._ask("recover_job", meta.JobRequest(job_id=job_id), pb.Job)
+        return self._call_metad("recover_job", meta.JobRequest(job_id=job_id), pb.Job)
 
-    def spread(self, space: pb.Space, manifest: pb.Manifest, element: int, type_id: int, weight: str) -> Spread:
+    def histogram(self, space: pb.Space, manifest: pb.Manifest, element: int, type_id: int, weight: str) -> WeightHistogram:
         """How the weights of a type are spread; read from images once per version, one type at a time."""
 
-        def read() -> Spread:
+        def read() -> WeightHistogram:
             if not self._reading.acquire(blocking=False):
                 raise Busy("the weights of another type are being read; this door reads one at a time, try again in a moment")
             try:
-                return self._spread_of(space.name, manifest.version, element, type_id, weight, Call.within(SPREAD_S))[0]
+                return self._read_histogram(space.name, manifest.version, element, type_id, weight, CallContext.with_timeout(HISTOGRAM_TIMEOUT_S))[0]
             finally:
                 self._reading.release()
 
-        return self._spreads.get((manifest.digest, element, type_id, weight), read)
+        return self._histograms.get((manifest.digest, element, type_id, weight), read)
 
-    def _ask(self, name: str, request: Message, kind: type[M]) -> M:
-        return cast(M, self._metad.call(CATALOG[name], request, ASK_S))
+    def _call_metad(self, name: str, request: Message, reply_type: type[M]) -> M:
+        return cast(M, self._metad.call(CATALOG[name], request, METAD_TIMEOUT_S))
 
 
 def schema_of(space: pb.Space) -> Schema:

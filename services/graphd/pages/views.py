@@ -10,20 +10,20 @@ ElementName = Literal["node", "edge"]
 StateName = Literal["QUEUE", "RUNNING", "FINISHED", "FAILED", "STOPPED"]
 
 
-class View(BaseModel):
+class PageModel(BaseModel):
     """What all of them have in common."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class HeldSpace(View):
+class HeldSpace(PageModel):
     """A space that a storaged holds parts of."""
 
     name: str
     parts: int
 
 
-class HostRow(View):
+class HostRow(PageModel):
     """A daemon that beats."""
 
     uuid: str
@@ -42,14 +42,14 @@ class HostRow(View):
     spaces: list[HeldSpace]
 
 
-class HostPage(View):
+class HostPage(PageModel):
     """Some daemons."""
 
     hosts: list[HostRow]
     total: int
 
 
-class SpaceRow(View):
+class SpaceRow(PageModel):
     """A space in a list."""
 
     name: str
@@ -63,14 +63,14 @@ class SpaceRow(View):
     edges: int | None
 
 
-class SpacePage(View):
+class SpacePage(PageModel):
     """Some spaces."""
 
     spaces: list[SpaceRow]
     total: int
 
 
-class TypeRow(View):
+class TypeRow(PageModel):
     """A type, with what the current version holds of it."""
 
     element: ElementName
@@ -87,7 +87,7 @@ class TypeRow(View):
     """Edges left out because an end is deleted."""
 
 
-class Holder(View):
+class PartHolder(PageModel):
     """A storaged that holds parts of a space."""
 
     uuid: str
@@ -97,7 +97,7 @@ class Holder(View):
     which: str = Field(examples=["0-3, 7"])
 
 
-class SpaceView(View):
+class SpaceDetails(PageModel):
     """A space."""
 
     name: str
@@ -109,12 +109,12 @@ class SpaceView(View):
     placement: str
     direction: str
     types: list[TypeRow]
-    holders: list[Holder]
+    holders: list[PartHolder]
     schema_: dict[str, Any] = Field(alias="schema")
     """As a schema file has it."""
 
 
-class PartRow(View):
+class PartRow(PageModel):
     """A part."""
 
     part: int
@@ -131,7 +131,7 @@ class PartRow(View):
     """sha256 of its image's manifest; empty while there is none."""
 
 
-class PartPage(View):
+class PartPage(PageModel):
     """Some parts."""
 
     parts: list[PartRow]
@@ -139,7 +139,7 @@ class PartPage(View):
     version: int
 
 
-class PinRow(View):
+class PinRow(PageModel):
     """A lease on a version."""
 
     pin_id: int
@@ -149,7 +149,7 @@ class PinRow(View):
     expires_ms: int
 
 
-class VersionRow(View):
+class VersionRow(PageModel):
     """A published version that is served."""
 
     version: int
@@ -164,7 +164,7 @@ class VersionRow(View):
     pins: list[PinRow]
 
 
-class WeightsRow(View):
+class WeightsRow(PageModel):
     """What the weights of one type and name are like, over all parts."""
 
     element: ElementName
@@ -189,7 +189,7 @@ class WeightsRow(View):
     error_bound: float
 
 
-class RunView(View):
+class PartRangeView(PageModel):
     """Neighboring parts: what they weigh, and how exactly their tables are."""
 
     first: int
@@ -202,16 +202,16 @@ class RunView(View):
     underflow: int
 
 
-class AuditView(View):
+class AuditView(PageModel):
     """The audit of the tables of one type and name, by part."""
 
     weights: WeightsRow
-    runs: list[RunView]
+    runs: list[PartRangeView]
     limit_tv: float
     """A version whose tables are farther from their weights is not published."""
 
 
-class BarView(View):
+class BarView(PageModel):
     """Rows whose weight is at least ``low`` and below ``high``."""
 
     low: float
@@ -220,7 +220,7 @@ class BarView(View):
     weight: float
 
 
-class SpreadView(View):
+class HistogramView(PageModel):
     """How the positive weights of one type and name are spread."""
 
     bars: list[BarView]
@@ -229,7 +229,7 @@ class SpreadView(View):
     weight: float
 
 
-class TaskRow(View):
+class TaskRow(PageModel):
     """A job's share on one storaged."""
 
     task_id: int
@@ -253,7 +253,7 @@ class TaskRow(View):
     """What it made, in words."""
 
 
-class JobRow(View):
+class JobRow(PageModel):
     """A job in a list."""
 
     job_id: int
@@ -276,7 +276,7 @@ class JobRow(View):
     cause: str
 
 
-class JobPage(View):
+class JobPage(PageModel):
     """Some jobs, newest first."""
 
     jobs: list[JobRow]
@@ -285,7 +285,7 @@ class JobPage(View):
     """`before` of the next page; 0: there are no more."""
 
 
-class JobView(View):
+class JobDetails(PageModel):
     """A job with its tasks."""
 
     job: JobRow
@@ -294,7 +294,7 @@ class JobView(View):
     tasks: list[TaskRow]
 
 
-class NewJob(View):
+class JobSubmission(PageModel):
     """A job to ask for."""
 
     space: str = Field(min_length=1, max_length=128)
@@ -303,7 +303,7 @@ class NewJob(View):
     """For an audit; 0: the current one."""
 
 
-class MethodRow(View):
+class MethodRow(PageModel):
     """What was answered of one method in the time that is kept."""
 
     method: str
@@ -315,7 +315,7 @@ class MethodRow(View):
     p99_s: float | None
 
 
-class Series(View):
+class RateSeries(PageModel):
     """One number per measurement, null where nothing was called."""
 
     ended_ms: list[int]
@@ -326,7 +326,7 @@ class Series(View):
     p99_s: list[float | None]
 
 
-class RatesView(View):
+class RatesView(PageModel):
     """How much this graphd answers, and how fast."""
 
     step_s: float
@@ -335,10 +335,10 @@ class RatesView(View):
     method: str
     """That the series are of; empty: all."""
     methods: list[MethodRow]
-    series: Series
+    series: RateSeries
 
 
-class Overview(View):
+class Overview(PageModel):
     """The cluster at a glance."""
 
     daemon: str

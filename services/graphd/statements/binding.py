@@ -10,131 +10,131 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.condition import MAX_TOKENS, Literal
-from asterism_proto.condition import Column as Read
+from asterism_proto.condition import ColumnOperand
 from asterism_proto.errors import InvalidRequest
-from graphd.statements.faults import wrong
-from graphd.statements.records import Column, Limit, Parameter, Value, Where
+from graphd.statements.faults import syntax_error
+from graphd.statements.records import ColumnRef, Limit, Parameter, Value, WhereClause
 
-MOST_PARAMETERS = 256
-Given = bool | int | float | str | tuple[str, ...] | NDArray[Any]
+MAX_PARAMETERS = 256
+ParameterValue = bool | int | float | str | tuple[str, ...] | NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Bindings:
+class ParameterBindings:
     """Parameters of a query by their names, and its text, to say where one is missing."""
 
     text: str
-    values: Mapping[str, Given]
+    values: Mapping[str, ParameterValue]
 
-    def of(self, parameter: Parameter) -> Given:
+    def lookup(self, parameter: Parameter) -> ParameterValue:
         """What came by a name; InvalidRequest where nothing did."""
-        found = self.values.get(parameter.name)
-        if found is None:
-            came = [f"${name}" for name in self.values] or ["none"]
-            raise wrong(self.text, parameter.at, f"{parameter}, which was not given", [f"one of the parameters ({', '.join(came)})"])
-        return found
+        value = self.values.get(parameter.name)
+        if value is None:
+            available = [f"${name}" for name in self.values] or ["none"]
+            raise syntax_error(self.text, parameter.at, f"{parameter}, which was not given", [f"one of the parameters ({', '.join(available)})"])
+        return value
 
     def scalar(self, value: Value) -> bool | int | float | str:
         """A value that is one."""
         if not isinstance(value, Parameter):
             return value
-        found = self.of(value)
-        if isinstance(found, np.ndarray) and found.ndim == 0:
-            return found.item()  # type: ignore[no-any-return]  # a number or a truth
-        if isinstance(found, np.ndarray | tuple):
+        bound_value = self.lookup(value)
+        if isinstance(bound_value, np.ndarray) and bound_value.ndim == 0:
+            return bound_value.item()  # type: ignore[no-any-return]  # a number or a truth
+        if isinstance(bound_value, np.ndarray | tuple):
             raise self._wrong(value, "a list", "one value")
-        return found
+        return bound_value
 
-    def whole(self, value: Value, what: str) -> int:
+    def integer(self, value: Value, description: str) -> int:
         """A whole number."""
-        found = self.scalar(value)
-        if isinstance(found, bool) or not isinstance(found, int):
+        bound_value = self.scalar(value)
+        if isinstance(bound_value, bool) or not isinstance(bound_value, int):
             if isinstance(value, Parameter):
-                raise self._wrong(value, repr(found), f"a whole number ({what})")
-            raise InvalidRequest(f"{what} {found!r}: expected a whole number")
-        return found
+                raise self._wrong(value, repr(bound_value), f"a whole number ({description})")
+            raise InvalidRequest(f"{description} {bound_value!r}: expected a whole number")
+        return bound_value
 
-    def number(self, value: Value, what: str) -> int:
+    def nonnegative_integer(self, value: Value, description: str) -> int:
         """The number of a job or version."""
-        found = self.whole(value, what)
-        if not 0 <= found < 1 << 63:
+        bound_value = self.integer(value, description)
+        if not 0 <= bound_value < 1 << 63:
             if isinstance(value, Parameter):
-                raise self._wrong(value, repr(found), what)
-            raise InvalidRequest(f"{what} {found}: expected 0 or more")
-        return found
+                raise self._wrong(value, repr(bound_value), description)
+            raise InvalidRequest(f"{description} {bound_value}: expected 0 or more")
+        return bound_value
 
-    def real(self, value: Value, what: str) -> float:
+    def real(self, value: Value, description: str) -> float:
         """A number."""
-        found = self.scalar(value)
-        if isinstance(found, bool | str):
-            raise InvalidRequest(f"{what} {found!r}: expected a number")
-        return float(found)
+        bound_value = self.scalar(value)
+        if isinstance(bound_value, bool | str):
+            raise InvalidRequest(f"{description} {bound_value!r}: expected a number")
+        return float(bound_value)
 
     def ids(self, values: Parameter | tuple[int | str, ...] | None) -> NDArray[Any]:
         """Ids of nodes or edges, in the shape in which they came; or what nodes are called: an array of objects."""
         if not isinstance(values, Parameter):
-            given = values or ()
-            if any(isinstance(value, str) for value in given) and not all(isinstance(value, str) for value in given):
-                raise InvalidRequest(f"{', '.join(map(repr, given)):.80}: expected whole numbers, or texts: not both")
-            return np.array(given, object if any(isinstance(value, str) for value in given) else np.int64)
-        found = self.of(values)
-        if isinstance(found, str | tuple):
-            return np.array([found] if isinstance(found, str) else found, object)
-        if isinstance(found, int) and not isinstance(found, bool):
-            return np.array([found], np.int64)
-        if not isinstance(found, np.ndarray) or (found.dtype.kind not in "iu" and found.size):
-            kind = f"{found.dtype}{list(found.shape)}" if isinstance(found, np.ndarray) else repr(found)
-            raise self._wrong(values, kind, "whole numbers: ids")
-        return found
+            items = values or ()
+            if any(isinstance(value, str) for value in items) and not all(isinstance(value, str) for value in items):
+                raise InvalidRequest(f"{', '.join(map(repr, items)):.80}: expected whole numbers, or texts: not both")
+            return np.array(items, object if any(isinstance(value, str) for value in items) else np.int64)
+        bound_value = self.lookup(values)
+        if isinstance(bound_value, str | tuple):
+            return np.array([bound_value] if isinstance(bound_value, str) else bound_value, object)
+        if isinstance(bound_value, int) and not isinstance(bound_value, bool):
+            return np.array([bound_value], np.int64)
+        if not isinstance(bound_value, np.ndarray) or (bound_value.dtype.kind not in "iu" and bound_value.size):
+            description = f"{bound_value.dtype}{list(bound_value.shape)}" if isinstance(bound_value, np.ndarray) else repr(bound_value)
+            raise self._wrong(values, description, "whole numbers: ids")
+        return bound_value
 
-    def counts(self, values: Parameter | tuple[Value, ...] | None, what: str) -> list[int]:
+    def integers(self, values: Parameter | tuple[Value, ...] | None, description: str) -> list[int]:
         """A list of whole numbers."""
         if isinstance(values, Parameter):
-            found = self.ids(values)
-            if found.dtype == object:
-                raise self._wrong(values, f"{found.reshape(-1)[:1].tolist()}", f"whole numbers ({what})")
-            return [int(one) for one in found.reshape(-1)]
-        return [self.whole(value, what) for value in values or ()]
+            ids = self.ids(values)
+            if ids.dtype == object:
+                raise self._wrong(values, f"{ids.reshape(-1)[:1].tolist()}", f"whole numbers ({description})")
+            return [int(item) for item in ids.reshape(-1)]
+        return [self.integer(value, description) for value in values or ()]
 
     def name(self, value: Any) -> str:
         """A name, or the parameter that has it."""
         if not isinstance(value, Parameter):
             return "" if value is None else str(value.text)
-        found = self.of(value)
-        if not isinstance(found, str):
-            raise self._wrong(value, repr(found), "a text: a name")
-        return found
+        bound_value = self.lookup(value)
+        if not isinstance(bound_value, str):
+            raise self._wrong(value, repr(bound_value), "a text: a name")
+        return bound_value
 
     def limit(self, limit: Limit) -> tuple[int, int]:
         """How many rows are kept, and how many are passed over before."""
-        count, offset = self.whole(limit.count, "LIMIT"), self.whole(limit.offset, "LIMIT")
+        count, offset = self.integer(limit.count, "LIMIT"), self.integer(limit.offset, "LIMIT")
         if count < 0 or offset < 0:
             raise InvalidRequest(f"LIMIT {offset}, {count}: expected 0 or more rows")
         return count, offset
 
     def _wrong(self, parameter: Parameter, found: str, expected: str) -> InvalidRequest:
-        return wrong(self.text, parameter.at, f"{parameter} = {found:.80}", [expected])
+        return syntax_error(self.text, parameter.at, f"{parameter} = {found:.80}", [expected])
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class FilterText:
     """A condition in its own language, and where its words stand in the statement."""
 
     text: str = ""
-    starts: tuple[tuple[int, int], ...] = field(default=())
+    word_positions: tuple[tuple[int, int], ...] = field(default=())
     """(place here, place in the statement) of each word, rising."""
 
-    def at(self, place: int) -> int:
+    def statement_position(self, filter_position: int) -> int:
         """Where in the statement a place of the condition is."""
-        found = 0
-        for here, there in self.starts:
-            if here > place:
+        position = 0
+        for filter_start, statement_start in self.word_positions:
+            if filter_start > filter_position:
                 break
-            found = there + (place - here if here == place else 0)
-        return found
+            position = statement_start + (filter_position - filter_start if filter_start == filter_position else 0)
+        return position
 
 
-def condition_of(where: Where | None, bindings: Bindings, *, reverse: bool) -> Condition:
+def build_filter_text(where: WhereClause | None, bindings: ParameterBindings, *, reverse: bool) -> FilterText:
     """A condition as requests carry it.
 
     Parameters
@@ -145,37 +145,37 @@ def condition_of(where: Where | None, bindings: Bindings, *, reverse: bool) -> C
         Whether edges are followed against their direction: then the end that one comes from is ``dst``.
     """
     if where is None:
-        return Condition()
+        return FilterText()
     pieces, starts, length = [], [], 0
-    for word, at in where.words:
-        said = _written(word, bindings) if isinstance(word, Parameter) else _read(word, reverse) if isinstance(word, Column) else word
-        starts.append((length, at))
-        pieces.append(said)
-        length += len(said) + 1
-    return Condition(" ".join(pieces), tuple(starts))
+    for word, position in where.words:
+        text = _format_parameter(word, bindings) if isinstance(word, Parameter) else _filter_column(word, reverse) if isinstance(word, ColumnRef) else word
+        starts.append((length, position))
+        pieces.append(text)
+        length += len(text) + 1
+    return FilterText(" ".join(pieces), tuple(starts))
 
 
-def end_of(column: Column, reverse: bool) -> str:
+def column_end(column: ColumnRef, reverse: bool) -> str:
     """Whose a column is, as conditions say it: "", ``src`` or ``dst``."""
-    return {"near": "dst" if reverse else "src", "far": "src" if reverse else "dst"}.get(column.of, column.of)
+    return {"near": "dst" if reverse else "src", "far": "src" if reverse else "dst"}.get(column.end, column.end)
 
 
-def _read(column: Column, reverse: bool) -> str:
-    name, of = column.name.text, end_of(column, reverse)
-    if of and name == "id" and not column.quoted:
-        return of
-    if name == "edge_id" and not of and not column.quoted:
+def _filter_column(column: ColumnRef, reverse: bool) -> str:
+    name, end = column.name.text, column_end(column, reverse)
+    if end and name == "id" and not column.quoted:
+        return end
+    if name == "edge_id" and not end and not column.quoted:
         name = "id"
-    return str(Read(name=name, of=of, element=column.element, quoted=column.quoted))
+    return str(ColumnOperand(name=name, endpoint=end, element=column.element, quoted=column.quoted))
 
 
-def _written(parameter: Parameter, bindings: Bindings) -> str:
-    found = bindings.of(parameter)
-    if isinstance(found, np.ndarray) and found.ndim == 0:
-        found = found.item()
-    if isinstance(found, np.ndarray | tuple):
-        values = found.reshape(-1).tolist() if isinstance(found, np.ndarray) else list(found)
+def _format_parameter(parameter: Parameter, bindings: ParameterBindings) -> str:
+    bound_value = bindings.lookup(parameter)
+    if isinstance(bound_value, np.ndarray) and bound_value.ndim == 0:
+        bound_value = bound_value.item()
+    if isinstance(bound_value, np.ndarray | tuple):
+        values = bound_value.reshape(-1).tolist() if isinstance(bound_value, np.ndarray) else list(bound_value)
         if not values or 2 * len(values) > MAX_TOKENS:
-            raise wrong(bindings.text, parameter.at, f"{parameter} of {len(values)} values", [f"1 to {MAX_TOKENS // 2} values in a condition"])
+            raise syntax_error(bindings.text, parameter.at, f"{parameter} of {len(values)} values", [f"1 to {MAX_TOKENS // 2} values in a condition"])
         return f"({', '.join(str(Literal(value=value)) for value in values)})"
-    return str(Literal(value=found))
+    return str(Literal(value=bound_value))

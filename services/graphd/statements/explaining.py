@@ -9,83 +9,83 @@ from asterism_proto.arrays import Frame
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import graphd_pb2 as wire
 from graphd.statements.records import Body
-from graphd.statements.table import Table, of_records
-from graphd.statements.transport import Inside, Made
+from graphd.statements.table import ResultTable, table_from_rows
+from graphd.statements.transport import QueryTransport, RecordedCall
 
-_MOST_SHARES = 20
+_MAX_SHARES = 20
 """Lines of a plan about where draws fall."""
 
 
-def plan(body: Body, inside: Inside, schema: Schema | None, version: int = 0) -> tuple[str, Table]:
+def explain_plan(body: Body, transport: QueryTransport, schema: Schema | None, version: int = 0) -> tuple[str, ResultTable]:
     """What a statement does: in lines, and a row for each request to a storaged.
 
     Parameters
     ----------
     body : Body
-    inside : Inside
+    transport : Inside
         With the calls that it made, or began with.
     schema : Schema, optional
         Of the space that it is about.
     version : int
         That it read; 0: the current one.
     """
-    lines, requests = [f"statement  {body}", *(f"call       {_called(made)}" for made in inside.made)], []
-    first = inside.made[0] if inside.made else None
-    account = None if first is None else inside.account(first, version)
-    if account is not None and first is not None:
-        lines.append(f"version    {account.version}, {account.reply_bytes:,} bytes of reply")
-        lines += _price(account.price) if account.HasField("price") else []
-        for one in account.asked:
+    lines, requests = [f"statement  {body}", *(f"call       {_call_text(call)}" for call in transport.calls)], []
+    first_call = transport.calls[0] if transport.calls else None
+    explanation = None if first_call is None else transport.explain_call(first_call, version)
+    if explanation is not None and first_call is not None:
+        lines.append(f"version    {explanation.version}, {explanation.reply_bytes:,} bytes of reply")
+        lines += _price(explanation.price) if explanation.HasField("price") else []
+        for storage_request in explanation.asked:
             lines.append(
-                f"round {one.round}    {one.method} at {one.address or one.host}: {one.rows:,} rows, {one.sent:,} B out, {one.received:,} B in"
+                f"round {storage_request.round}    {storage_request.method} at {storage_request.address or storage_request.host}: {storage_request.rows:,} rows, {storage_request.sent:,} B out, {storage_request.received:,} B in"
             )
-            requests.append((one.round, one.method, one.address, one.rows, one.sent, one.received, one.host))
-        lines += _shares(account, first, schema)
-    return "\n".join(lines), of_records(
+            requests.append((storage_request.round, storage_request.method, storage_request.address, storage_request.rows, storage_request.sent, storage_request.received, storage_request.host))
+        lines += _shares(explanation, first_call, schema)
+    return "\n".join(lines), table_from_rows(
         {"round": int, "method": str, "address": str, "rows": int, "sent_bytes": int, "received_bytes": int, "host": str}, requests
     )
 
 
-def stages(inside: Inside, took: Mapping[str, float], rows: int) -> list[wire.Stage]:
-    """What each step of a statement took, in seconds; ``took`` has those beside its calls."""
-    calls = sum(made.took_s for made in inside.made)
-    found = [wire.Stage(name="read", took_s=took["read"], rows=-1)]
-    found += [wire.Stage(name=f"call {made.method.python_name}", took_s=made.took_s, rows=made.rows) for made in inside.made]
-    found.append(wire.Stage(name="table", took_s=max(took["run"] - calls, 0.0), rows=rows))
-    return found
+def profile_stages(transport: QueryTransport, elapsed: Mapping[str, float], rows: int) -> list[wire.Stage]:
+    """What each step of a statement took, in seconds; ``elapsed`` has those beside its calls."""
+    calls_s = sum(call.elapsed_s for call in transport.calls)
+    stages = [wire.Stage(name="read", took_s=elapsed["read"], rows=-1)]
+    stages += [wire.Stage(name=f"call {call.method.python_name}", took_s=call.elapsed_s, rows=call.rows) for call in transport.calls]
+    stages.append(wire.Stage(name="table", took_s=max(elapsed["run"] - calls_s, 0.0), rows=rows))
+    return stages
 
 
 def _price(price: wire.Price) -> list[str]:
     """Return the price of a call and the share of each limit."""
-    most = "" if price.exact else "at most "
-    lines = [f"price      {price.formula}: {most}{price.rows:,} rows, {price.bytes:,} B, {price.scratch:,} B of scratch, {price.steps:,} steps"]
-    return lines + [f"limit      {one.setting}: {one.value:,} of {one.limit:,} ({one.value / one.limit:.2%})" for one in price.limits]
+    prefix = "" if price.exact else "at most "
+    lines = [f"price      {price.formula}: {prefix}{price.rows:,} rows, {price.bytes:,} B, {price.scratch:,} B of scratch, {price.steps:,} steps"]
+    return lines + [f"limit      {limit.setting}: {limit.value:,} of {limit.limit:,} ({limit.value / limit.limit:.2%})" for limit in price.limits]
 
 
-def _called(made: Made) -> str:
-    head: Any = made.request.head if isinstance(made.request, Frame) else made.request
-    arrays = made.request.arrays if isinstance(made.request, Frame) else {}
+def _call_text(call: RecordedCall) -> str:
+    head: Any = call.request.head if isinstance(call.request, Frame) else call.request
+    arrays = call.request.arrays if isinstance(call.request, Frame) else {}
     fields = [f"{field.name}={_short(value)}" for field, value in head.ListFields() if field.name != "space"]
     fields += [f"{name}={array.dtype}{list(array.shape)}" for name, array in arrays.items()]
-    return f"{made.method.service.rpartition('.')[2]}.{made.method.name}({', '.join(fields)})"
+    return f"{call.method.service.rpartition('.')[2]}.{call.method.name}({', '.join(fields)})"
 
 
 def _short(value: object) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"[{', '.join(_short(one) for one in value[:8])}{', ...' if len(value) > 8 else ''}]"
+        return f"[{', '.join(_short(item) for item in value[:8])}{', ...' if len(value) > 8 else ''}]"
     text = " ".join(str(value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _shares(account: wire.ExplainReply, made: Made, schema: Schema | None) -> list[str]:
+def _shares(explanation: wire.ExplainReply, call: RecordedCall, schema: Schema | None) -> list[str]:
     """Where draws fall: the largest shares first."""
     if schema is None:
         return []
-    names = [kind.name for kind in (schema.node_types if made.method.python_name == "sample_nodes" else schema.edge_types)]
+    names = [schema_type.name for schema_type in (schema.node_types if call.method.python_name == "sample_nodes" else schema.edge_types)]
     lines = []
-    for one in sorted(account.shares, key=lambda one: -one.share)[:_MOST_SHARES]:
-        where = names[one.type_id] + (f", part {one.part}" if one.part >= 0 else "")
-        expected = f", {one.expected:,.1f} expected" if one.HasField("expected") else ""
-        lines.append(f"share      {one.share:.4%} of {where}{expected}, {one.drawn:,} drawn")
-    more = len(account.shares) - _MOST_SHARES
-    return [*lines, *([f"           and {more} more"] if more > 0 else [])]
+    for draw_share in sorted(explanation.shares, key=lambda one: -one.share)[:_MAX_SHARES]:
+        location = names[draw_share.type_id] + (f", part {draw_share.part}" if draw_share.part >= 0 else "")
+        expected = f", {draw_share.expected:,.1f} expected" if draw_share.HasField("expected") else ""
+        lines.append(f"share      {draw_share.share:.4%} of {location}{expected}, {draw_share.drawn:,} drawn")
+    remaining = len(explanation.shares) - _MAX_SHARES
+    return [*lines, *([f"           and {remaining} more"] if remaining > 0 else [])]

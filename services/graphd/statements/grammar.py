@@ -12,11 +12,11 @@ from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 
 from asterism_proto.errors import AsterismError, InvalidRequest
-from graphd.statements.faults import wrong
+from graphd.statements.faults import syntax_error
 
 MAX_LENGTH = 1 << 16
 """Characters of a text."""
-MAX_REMEMBERED = 1 << 12
+MAX_CACHED_LENGTH = 1 << 12
 """Characters of a text whose records are kept for when it comes again."""
 _OPEN = re.compile(r"\"(?:[^\"\\]|\\.)*\\?\Z|'(?:[^'\\]|\\.)*\\?\Z|`[^`\n]*\Z|/\*(?:[^*]|\*(?!/))*\Z", re.DOTALL)
 """What was begun and not closed: a text, a name, a comment."""
@@ -29,23 +29,23 @@ class Grammar:
     ----------
     file : str
         Of this package.
-    reader : Transformer
+    transformer : Transformer
         Makes records of what was parsed.
-    words : mapping
+    terminal_names : mapping
         How terminals are called in messages, where not by their own words.
     """
 
-    def __init__(self, file: str, reader: Transformer[Any, Any], words: Mapping[str, str]) -> None:
+    def __init__(self, file: str, transformer: Transformer[Any, Any], terminal_names: Mapping[str, str]) -> None:
         source = files(__package__).joinpath(file).read_text()
-        self._parser = Lark(source, parser="lalr", lexer="contextual", transformer=reader, maybe_placeholders=False)
-        self._words = dict(words)
+        self._parser = Lark(source, parser="lalr", lexer="contextual", transformer=transformer, maybe_placeholders=False)
+        self._words = dict(terminal_names)
         for terminal in self._parser.terminals:
-            own = terminal.pattern.value if terminal.pattern.type == "str" else terminal.name.lstrip("_")
-            self._words.setdefault(terminal.name, own.upper() if own.isalpha() else repr(own))
+            default_name = terminal.pattern.value if terminal.pattern.type == "str" else terminal.name.lstrip("_")
+            self._words.setdefault(terminal.name, default_name.upper() if default_name.isalpha() else repr(default_name))
 
-        self._again = lru_cache(maxsize=512)(self._read)
+        self._parse_cached = lru_cache(maxsize=512)(self._parse)
 
-    def read(self, text: str) -> Any:
+    def parse(self, text: str) -> Any:
         """The records of a text; the same ones for the same text, as long as they are remembered.
 
         Raises
@@ -56,9 +56,9 @@ class Grammar:
         if len(text) > MAX_LENGTH:
             raise InvalidRequest(f"a statement of {len(text)} characters; expected {MAX_LENGTH} at most")
         # Of long ones, which hold their values, few come again; and what is kept has a bound.
-        return self._again(text) if len(text) <= MAX_REMEMBERED else self._read(text)
+        return self._parse_cached(text) if len(text) <= MAX_CACHED_LENGTH else self._parse(text)
 
-    def _read(self, text: str) -> Any:
+    def _parse(self, text: str) -> Any:
         try:
             return self._parser.parse(text)
         except AsterismError as error:
@@ -66,59 +66,59 @@ class Grammar:
         except UnexpectedToken as error:
             token: Any = error.token
             if token.type == "$END" or error.token is None:
-                raise wrong(text, len(text), "the end", self._called(error.accepts or error.expected), incomplete=True) from None
-            raise wrong(text, token.start_pos, f"{str(token)!r:.80}", self._called(error.accepts or error.expected)) from None
+                raise syntax_error(text, len(text), "the end", self._terminal_names(error.accepts or error.expected), incomplete=True) from None
+            raise syntax_error(text, token.start_pos, f"{str(token)!r:.80}", self._terminal_names(error.accepts or error.expected)) from None
         except UnexpectedCharacters as error:
-            at = error.pos_in_stream or 0
-            cut = _OPEN.match(text, at)
-            if cut is not None:
-                raise wrong(text, len(text), f"the end inside of {_begun(cut[0])}", [f"the closing {_closing(cut[0])}"], incomplete=True) from None
-            raise wrong(text, at, repr(text[at]), self._called(error.allowed or ())) from None
+            position = error.pos_in_stream or 0
+            unclosed = _OPEN.match(text, position)
+            if unclosed is not None:
+                raise syntax_error(text, len(text), f"the end inside of {_begun(unclosed[0])}", [f"the closing {_closing(unclosed[0])}"], incomplete=True) from None
+            raise syntax_error(text, position, repr(text[position]), self._terminal_names(error.allowed or ())) from None
         except UnexpectedEOF as error:
-            raise wrong(text, len(text), "the end", self._called(error.expected), incomplete=True) from None
+            raise syntax_error(text, len(text), "the end", self._terminal_names(error.expected), incomplete=True) from None
 
-    def _called(self, terminals: Iterable[str]) -> list[str]:
+    def _terminal_names(self, terminals: Iterable[str]) -> list[str]:
         """Terminals as messages call them: names and values first, then words, then signs."""
-        said = {self._words.get(name, name) for name in terminals if name != "$END"}
+        labels = {self._words.get(name, name) for name in terminals if name != "$END"}
         if "$END" in terminals:
-            said.add("the end")
-        return sorted(said, key=lambda word: (not word.startswith("a"), not word.isalpha(), word))
+            labels.add("the end")
+        return sorted(labels, key=lambda word: (not word.startswith("a"), not word.isalpha(), word))
 
 
-class Unplaced(InvalidRequest):
+class UnlocatedError(InvalidRequest):
     """What is wrong at a place, before the text is known around it."""
 
-    def __init__(self, at: int, found: str, expected: Iterable[str] = ()) -> None:
+    def __init__(self, position: int, found: str, expected: Iterable[str] = ()) -> None:
         super().__init__(found)
-        self.at, self.found, self.expected = at, found, tuple(expected)
+        self.position, self.found, self.expected = position, found, tuple(expected)
 
 
 def _located(text: str, error: AsterismError) -> AsterismError:
-    return wrong(text, error.at, error.found, error.expected) if isinstance(error, Unplaced) else error
+    return syntax_error(text, error.position, error.found, error.expected) if isinstance(error, UnlocatedError) else error
 
 
-def _begun(cut: str) -> str:
-    return {"/": "a comment", "`": "a name between backticks"}.get(cut[0], "a text")
+def _begun(unclosed: str) -> str:
+    return {"/": "a comment", "`": "a name between backticks"}.get(unclosed[0], "a text")
 
 
-def _closing(cut: str) -> str:
-    return "*/" if cut[0] == "/" else cut[0]
+def _closing(unclosed: str) -> str:
+    return "*/" if unclosed[0] == "/" else unclosed[0]
 
 
-def unescaped(raw: str) -> str:
+def unescape(raw: str) -> str:
     """A text as it is meant, of how it is written between its marks."""
-    return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t", "r": "\r"}.get(found[1], found[1]), raw[1:-1], flags=re.DOTALL)
+    return re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t", "r": "\r"}.get(match[1], match[1]), raw[1:-1], flags=re.DOTALL)
 
 
-def number(token: Token) -> int | float:
+def parse_number(token: Token) -> int | float:
     """A number as it is written; Unplaced where it fits no type."""
     try:
         value = int(token)
     except ValueError:
-        found = float(token)
-        if found in (float("inf"), float("-inf")):
-            raise Unplaced(token.start_pos or 0, str(token), ["a number that fits float64"]) from None
-        return found
+        real = float(token)
+        if real in (float("inf"), float("-inf")):
+            raise UnlocatedError(token.start_pos or 0, str(token), ["a number that fits float64"]) from None
+        return real
     if not -(1 << 63) <= value < 1 << 64:
-        raise Unplaced(token.start_pos or 0, f"{str(token)[:40]}", ["a whole number of 64 bits"])
+        raise UnlocatedError(token.start_pos or 0, f"{str(token)[:40]}", ["a whole number of 64 bits"])
     return value

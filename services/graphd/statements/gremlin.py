@@ -9,8 +9,8 @@ from typing import Any
 
 from lark import Token, Transformer
 
-from graphd.statements.grammar import Grammar, unescaped
-from graphd.statements.pieces import parameter_of, place_of
+from graphd.statements.grammar import Grammar, unescape
+from graphd.statements.pieces import parameter_from_token, position_of
 from graphd.statements.records import Parameter
 
 _WORDS = {"NAME": "a name", "NUMBER": "a number", "TEXT": "a text", "PARAMETER": "a $parameter", "SIGN": "gt, ge, lt, le, eq or ne"}
@@ -22,18 +22,18 @@ _WORDS |= {"AS": "as", "AND": "and", "OR": "or", "LIMIT": "limit", "ORDER_BY": "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class TextArgument:
     """An argument: the name of an input, a type or a word, or a number, as it is written."""
 
     text: str
     at: int = field(default=0, compare=False)
 
 
-Argument = Word | Parameter
+Argument = TextArgument | Parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tested:
+class EulerPredicate:
     """A test, with values that may come beside the query."""
 
     name: str
@@ -44,13 +44,13 @@ class Tested:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class EulerStep:
     """A step of a query."""
 
-    word: str
+    operation: str
     """``vertices``, ``edges``, ``sample_n``, ``out_v``, ``values``, ...: as the grammar calls it."""
     arguments: tuple[Argument, ...] = ()
-    tests: tuple[Tested, ...] = ()
+    tests: tuple[EulerPredicate, ...] = ()
     order: tuple[str, bool] | None = None
     """By ``id`` or ``weight``, and whether it falls."""
     limit: Argument | None = None
@@ -62,22 +62,22 @@ class Step:
     at: int = field(default=0, compare=False)
 
 
-def _step_called(word: str) -> Callable[[_Reader, list[Any]], Step]:
-    def step(self: _Reader, found: list[Any]) -> Step:
+def _step_rule(operation: str) -> Callable[[_EulerTreeBuilder, list[Any]], EulerStep]:
+    def step(self: _EulerTreeBuilder, found: list[Any]) -> EulerStep:
         """A step: its arguments, and what is said of it."""
-        said: dict[str, Any] = {}
-        for part in found:
-            if isinstance(part, tuple):
-                said[part[0]] = said.get(part[0], ()) + part[1] if part[0] == "reduced" else part[1]
-        arguments = tuple(one for one in found if isinstance(one, Word | Parameter))
-        at = next((place_of(one) for one in found if isinstance(one, Token)), 0)
-        return Step(word=word, arguments=arguments, at=at, **said)
+        fields: dict[str, Any] = {}
+        for child in found:
+            if isinstance(child, tuple):
+                fields[child[0]] = fields.get(child[0], ()) + child[1] if child[0] == "reduced" else child[1]
+        arguments = tuple(argument for argument in found if isinstance(argument, TextArgument | Parameter))
+        position = next((position_of(argument) for argument in found if isinstance(argument, Token)), 0)
+        return EulerStep(operation=operation, arguments=arguments, at=position, **fields)
 
     return step
 
 
-class _Reader(Transformer[Any, Any]):
-    def start(self, found: list[Any]) -> tuple[Step, ...]:
+class _EulerTreeBuilder(Transformer[Any, Any]):
+    def start(self, found: list[Any]) -> tuple[EulerStep, ...]:
         return tuple(found)
 
     def select(self, found: list[Any]) -> tuple[str, Any]:
@@ -89,25 +89,25 @@ class _Reader(Transformer[Any, Any]):
             part[-1] = replace(part[-1], join="or")
         return "tests", tuple(test for part in parts for test in part)
 
-    def conjunction(self, found: list[Any]) -> list[Tested]:
-        tests = [one for one in found if isinstance(one, Tested)]
+    def conjunction(self, found: list[Any]) -> list[EulerPredicate]:
+        tests = [child for child in found if isinstance(child, EulerPredicate)]
         return [replace(test, join="and") for test in tests[:-1]] + tests[-1:]
 
-    def compared(self, found: list[Any]) -> Tested:
-        return Tested(name=found[0].text, sign=str(found[1]), values=(found[2],), at=found[0].at)
+    def compared(self, found: list[Any]) -> EulerPredicate:
+        return EulerPredicate(name=found[0].text, sign=str(found[1]), values=(found[2],), at=found[0].at)
 
-    def member(self, found: list[Any]) -> Tested:
-        return Tested(name=found[0].text, sign=str(found[1]), values=found[2], at=found[0].at)
+    def member(self, found: list[Any]) -> EulerPredicate:
+        return EulerPredicate(name=found[0].text, sign=str(found[1]), values=found[2], at=found[0].at)
 
-    def has_label(self, found: list[Any]) -> Tested:
-        return Tested(name=found[1].text, sign="label", at=place_of(found[0]))
+    def has_label(self, found: list[Any]) -> EulerPredicate:
+        return EulerPredicate(name=found[1].text, sign="label", at=position_of(found[0]))
 
-    def has_key(self, found: list[Any]) -> Tested:
-        return Tested(name=found[1].text, sign="key", at=place_of(found[0]))
+    def has_key(self, found: list[Any]) -> EulerPredicate:
+        return EulerPredicate(name=found[1].text, sign="key", at=position_of(found[0]))
 
     def several(self, found: list[Any]) -> tuple[Argument, ...]:
         if isinstance(found[0], Token):
-            return tuple(Word(text=text, at=place_of(found[0])) for text in str(found[0]).split("::"))
+            return tuple(TextArgument(text=text, at=position_of(found[0])) for text in str(found[0]).split("::"))
         return tuple(found)
 
     def order(self, found: list[Any]) -> tuple[str, Any]:
@@ -120,34 +120,34 @@ class _Reader(Transformer[Any, Any]):
         return "alias", found[0].text
 
     def reduced(self, found: list[Any]) -> tuple[str, Any]:
-        return "reduced", tuple((one.text, str(found[0])) for one in found[1:])
+        return "reduced", tuple((child.text, str(found[0])) for child in found[1:])
 
     def argument(self, found: list[Any]) -> Argument:
         token = found[0]
         if token.type == "PARAMETER":
-            return parameter_of(token)
-        return Word(text=unescaped(str(token)) if token.type == "TEXT" else str(token), at=place_of(token))
+            return parameter_from_token(token)
+        return TextArgument(text=unescape(str(token)) if token.type == "TEXT" else str(token), at=position_of(token))
 
     value = name = argument
 
-    vertices, edges = _step_called("vertices"), _step_called("edges")
-    sample_n, sample_n_with_types, sample_e = _step_called("sample_n"), _step_called("sample_n_with_types"), _step_called("sample_e")
-    out_v, in_v, out_e = _step_called("out_v"), _step_called("in_v"), _step_called("out_e")
-    sample_nb, sample_lnb = _step_called("sample_nb"), _step_called("sample_lnb")
-    selected, values, label = _step_called("selected"), _step_called("values"), _step_called("label")
+    vertices, edges = _step_rule("vertices"), _step_rule("edges")
+    sample_n, sample_n_with_types, sample_e = _step_rule("sample_n"), _step_rule("sample_n_with_types"), _step_rule("sample_e")
+    out_v, in_v, out_e = _step_rule("out_v"), _step_rule("in_v"), _step_rule("out_e")
+    sample_nb, sample_lnb = _step_rule("sample_nb"), _step_rule("sample_lnb")
+    selected, values, label = _step_rule("selected"), _step_rule("values"), _step_rule("label")
 
 
 @cache
 def _grammar() -> Grammar:
-    return Grammar("euler.lark", _Reader(), _WORDS)
+    return Grammar("euler.lark", _EulerTreeBuilder(), _WORDS)
 
 
-def prepare() -> None:
+def build_parser() -> None:
     """Make the parser before somebody waits for it."""
     _grammar()
 
 
-def read(text: str) -> tuple[Step, ...]:
+def parse_euler(text: str) -> tuple[EulerStep, ...]:
     """The steps of a query in Euler's GQL; errors as of `reading.read`."""
-    found: tuple[Step, ...] = _grammar().read(text)
-    return found
+    steps: tuple[EulerStep, ...] = _grammar().parse(text)
+    return steps

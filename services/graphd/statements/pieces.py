@@ -9,12 +9,12 @@ from typing import Any
 from lark import Token
 
 from asterism_proto.condition import MAX_TOKENS, Literal
-from graphd.statements.grammar import Unplaced
-from graphd.statements.records import Column, Draw, Feature, Named, Options, Owner, Parameter, Value
+from graphd.statements.grammar import UnlocatedError
+from graphd.statements.records import ColumnRef, DrawStatement, FeatureDefinition, Identifier, DrawOptions, TypeDefinition, Parameter, Value
 
-_MOST_COLUMNS = 256
+_MAX_COLUMNS = 256
 _EACH = frozenset({"where", "seed", "version", "items"})
-ALLOWED = {
+ALLOWED_OPTIONS = {
     "vertices": _EACH | {"weight", "uniform", "replace"},
     "edges": _EACH | {"weight", "uniform", "replace"},
     "neighbors": _EACH | {"weight", "uniform", "replace", "direction", "padded"},
@@ -27,7 +27,7 @@ ALLOWED = {
     "fetch": frozenset({"items", "version"}),
 }
 """Which options each statement takes, beside ORDER BY and LIMIT, by their names in `Options`."""
-SAID = {
+OPTION_KEYWORDS = {
     "items": "YIELD",
     "replace": "REPLACEMENT",
     "measure": "BY",
@@ -39,7 +39,7 @@ SAID = {
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class LiteralValue:
     """A value that is written down in a condition or setting."""
 
     value: Value
@@ -51,125 +51,125 @@ class Written:
         return self.value if isinstance(self.value, Parameter) else str(Literal(value=self.value))
 
 
-_MEANT = {"AND": "and", "OR": "or", "NOT": "not", "EQUALS": "==", "IN": "in", "BETWEEN": "between", "IS": "is", "NULL": "null"}
+_FILTER_WORDS = {"AND": "and", "OR": "or", "NOT": "not", "EQUALS": "==", "IN": "in", "BETWEEN": "between", "IS": "is", "NULL": "null"}
 _ENDS = {"$$": "far", "$^": "near", "vertex": "", "edge": ""}
 _FUNCTIONS = {"id": "id", "src": "src", "dst": "dst", "rank": "edge_id", "type": "type", "weight": "weight", "probability": "probability"}
 _NEBULA = {"_src": "src", "_dst": "dst", "_rank": "edge_id", "_type": "type"}
 
 
-def flat(found: Sequence[Any]) -> list[Any]:
+def flatten_condition(children: Sequence[Any]) -> list[Any]:
     """The words of a condition, each with its place."""
     words: list[Any] = []
-    for one in found:
-        if isinstance(one, list):
-            words += one
-        elif isinstance(one, Column):
-            words.append((one, one.at))
-        elif isinstance(one, Written):
-            words.append((one.text, one.at))
-        elif is_a(one, "PARAMETER"):
-            words.append((parameter_of(one), place_of(one)))
+    for child in children:
+        if isinstance(child, list):
+            words += child
+        elif isinstance(child, ColumnRef):
+            words.append((child, child.at))
+        elif isinstance(child, LiteralValue):
+            words.append((child.text, child.at))
+        elif is_token(child, "PARAMETER"):
+            words.append((parameter_from_token(child), position_of(child)))
         else:
-            words.append((_MEANT.get(one.type, str(one).lower()), place_of(one)))
+            words.append((_FILTER_WORDS.get(child.type, str(child).lower()), position_of(child)))
     if len(words) > MAX_TOKENS:  # at once, before brackets around brackets copy them again and again
-        raise Unplaced(words[MAX_TOKENS][1], f"a condition of more than {MAX_TOKENS} words", ["a shorter one, or a list as a parameter"])
+        raise UnlocatedError(words[MAX_TOKENS][1], f"a condition of more than {MAX_TOKENS} words", ["a shorter one, or a list as a parameter"])
     return words
 
 
-def place_of(one: Any) -> int:
+def position_of(item: Any) -> int:
     """Where a token or record stands."""
-    return (one.start_pos or 0) if isinstance(one, Token) else int(getattr(one, "at", 0))
+    return (item.start_pos or 0) if isinstance(item, Token) else int(getattr(item, "at", 0))
 
 
-def is_a(one: Any, kind: str) -> bool:
+def is_token(item: Any, kind: str) -> bool:
     """Whether something is a token of a kind."""
-    return isinstance(one, Token) and one.type == kind
+    return isinstance(item, Token) and item.type == kind
 
 
-def one_of(found: Sequence[Any], kind: type) -> Any:
+def first_instance(children: Sequence[Any], record_type: type) -> Any:
     """The first part of a kind."""
-    return next(one for one in found if isinstance(one, kind))
+    return next(child for child in children if isinstance(child, record_type))
 
 
-def parameter_of(token: Token) -> Parameter:
+def parameter_from_token(token: Token) -> Parameter:
     """The parameter that a token names."""
-    return Parameter(name=str(token)[1:], at=place_of(token))
+    return Parameter(name=str(token)[1:], at=position_of(token))
 
 
-def named_of(token: Token) -> Named:
+def identifier_from_token(token: Token) -> Identifier:
     """The name in a token."""
     quoted = token.type == "QUOTED"
-    return Named(text=str(token)[1:-1] if quoted else str(token), at=place_of(token), quoted=quoted)
+    return Identifier(text=str(token)[1:-1] if quoted else str(token), at=position_of(token), quoted=quoted)
 
 
-def column_of(names: Sequence[Named], *, of: str = "", at: int | None = None) -> Column:
+def column_from_path(names: Sequence[Identifier], *, end: str = "", position: int | None = None) -> ColumnRef:
     """A column of a path of names: the last one, of the end that the first one says."""
-    begins = names[0].at if at is None else at
+    start = names[0].at if position is None else position
     if len(names) > 3:
-        raise Unplaced(names[3].at, f"`{names[3].text}`", ["a column of at most three names"])
+        raise UnlocatedError(names[3].at, f"`{names[3].text}`", ["a column of at most three names"])
     first, last = names[0], names[-1]
-    if not of and len(names) > 1 and not first.quoted and first.text.lower() in ("src", "dst"):
-        of = first.text.lower()
-    name = last if last.quoted else Named(text=_NEBULA.get(last.text, last.text), at=last.at)
-    return Column(name=name, of=of, quoted=last.quoted, at=begins)
+    if not end and len(names) > 1 and not first.quoted and first.text.lower() in ("src", "dst"):
+        end = first.text.lower()
+    name = last if last.quoted else Identifier(text=_NEBULA.get(last.text, last.text), at=last.at)
+    return ColumnRef(name=name, end=end, quoted=last.quoted, at=start)
 
 
-def called_of(found: Sequence[Any]) -> Column:
+def column_from_call(children: Sequence[Any]) -> ColumnRef:
     """A column as a function of nGQL says it: ``id($$)``, ``src(edge)``, ``properties($^).age``."""
-    function, of = found[0], found[1]
-    end = str(of) if isinstance(of, Token) else of.text.lower()
+    function, argument = children[0], children[1]
+    end = str(argument) if isinstance(argument, Token) else argument.text.lower()
     if end not in _ENDS:
-        raise Unplaced(place_of(of), repr(end), ["vertex", "edge", "$$", "$^"])
+        raise UnlocatedError(position_of(argument), repr(end), ["vertex", "edge", "$$", "$^"])
     if function.text.lower() in ("properties", "props"):
-        if len(found) < 3:
-            raise Unplaced(function.at, "all properties", ["properties(...).NAME: one at a time"])
-        return Column(name=found[2], of=_ENDS[end], quoted=True, at=function.at)
+        if len(children) < 3:
+            raise UnlocatedError(function.at, "all properties", ["properties(...).NAME: one at a time"])
+        return ColumnRef(name=children[2], end=_ENDS[end], quoted=True, at=function.at)
     name = _FUNCTIONS.get(function.text.lower())
-    if name is None or len(found) > 2:
-        raise Unplaced(function.at, repr(function.text), ["properties", *_FUNCTIONS])
-    return Column(name=Named(text=name, at=function.at), of=_ENDS[end], at=function.at)
+    if name is None or len(children) > 2:
+        raise UnlocatedError(function.at, repr(function.text), ["properties", *_FUNCTIONS])
+    return ColumnRef(name=Identifier(text=name, at=function.at), end=_ENDS[end], at=function.at)
 
 
-def draw_of(kind: str, found: Sequence[Any], **told: Any) -> Draw:
+def build_draw(kind: str, children: Sequence[Any], **fields: Any) -> DrawStatement:
     """A sample or read of its parts: what it is about, and its options."""
-    for part in found:
-        if isinstance(part, dict):
-            told |= part
-    given: dict[str, Any] = {"shape": ()}
-    places: list[tuple[str, int]] = []
-    for part in found:
-        if not (isinstance(part, tuple) and part and part[0] == "option"):
+    for child in children:
+        if isinstance(child, dict):
+            fields |= child
+    options: dict[str, Any] = {"shape": ()}
+    positions: list[tuple[str, int]] = []
+    for child in children:
+        if not (isinstance(child, tuple) and child and child[0] == "option"):
             continue
-        _, name, value, at = part
+        _, name, value, position = child
         if name == "unlike":
-            name, given = "items", given | ({"unlike": True} if "items" not in given else {})
+            name, options = "items", options | ({"unlike": True} if "items" not in options else {})
         if name == "shape":
-            given["shape"] += (value,)
+            options["shape"] += (value,)
             continue
-        if name not in ALLOWED[kind]:
-            able = sorted(SAID.get(word, word.upper()) for word in ALLOWED[kind])
-            raise Unplaced(at, f"{SAID.get(name, name.upper())} in {kind.upper()}", [*able, "ORDER BY", "LIMIT"])
-        if name == "items" and len(value) > _MOST_COLUMNS:
-            raise Unplaced(at, f"{len(value)} columns", [f"{_MOST_COLUMNS} at most"])
-        if name in given:
-            raise Unplaced(at, f"{SAID.get(name, name.upper())} a second time", ["each option once"])
-        given[name] = value
-        places.append((name, at))
-    return Draw(kind=kind, options=Options(**given, places=tuple(places)), at=place_of(found[0]), **told)
+        if name not in ALLOWED_OPTIONS[kind]:
+            allowed = sorted(OPTION_KEYWORDS.get(option, option.upper()) for option in ALLOWED_OPTIONS[kind])
+            raise UnlocatedError(position, f"{OPTION_KEYWORDS.get(name, name.upper())} in {kind.upper()}", [*allowed, "ORDER BY", "LIMIT"])
+        if name == "items" and len(value) > _MAX_COLUMNS:
+            raise UnlocatedError(position, f"{len(value)} columns", [f"{_MAX_COLUMNS} at most"])
+        if name in options:
+            raise UnlocatedError(position, f"{OPTION_KEYWORDS.get(name, name.upper())} a second time", ["each option once"])
+        options[name] = value
+        positions.append((name, position))
+    return DrawStatement(kind=kind, options=DrawOptions(**options, places=tuple(positions)), at=position_of(children[0]), **fields)
 
 
-def owner_of(found: Sequence[Any], ends: dict[str, Any]) -> Owner:
+def build_type(children: Sequence[Any], ends: dict[str, Any]) -> TypeDefinition:
     """A type of its parts."""
-    told: dict[str, Any] = {}
-    features: tuple[Feature, ...] = ()
-    for part in found[1:]:
-        if isinstance(part, tuple) and part and isinstance(part[0], str):
-            name, value, at = part
-            if name in told:
-                raise Unplaced(at, f"{name.upper()} a second time", ["each once"])
+    fields: dict[str, Any] = {}
+    features: tuple[FeatureDefinition, ...] = ()
+    for child in children[1:]:
+        if isinstance(child, tuple) and child and isinstance(child[0], str):
+            name, value, position = child
+            if name in fields:
+                raise UnlocatedError(position, f"{name.upper()} a second time", ["each once"])
             if name in (("label",) if ends else ("unique", "missing")):
-                raise Unplaced(at, f"{name.upper()} of {'an EDGE' if ends else 'a TAG'}", ["WEIGHTED", "WEIGHTS"])
-            told[name] = value
-        elif isinstance(part, tuple):
-            features = part
-    return Owner(name=one_of(found, Named), features=features, at=place_of(found[0]), **ends, **told)
+                raise UnlocatedError(position, f"{name.upper()} of {'an EDGE' if ends else 'a TAG'}", ["WEIGHTED", "WEIGHTS"])
+            fields[name] = value
+        elif isinstance(child, tuple):
+            features = child
+    return TypeDefinition(name=first_instance(children, Identifier), features=features, at=position_of(children[0]), **ends, **fields)

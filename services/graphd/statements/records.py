@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from graphd.statements.writing import plain, quoted, written
+from graphd.statements.writing import format_scalar, quote, format_values
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*(?::[a-z_][a-z0-9_]*:[a-z_][a-z0-9_]*)?", re.IGNORECASE | re.ASCII)
 _SIMPLE = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE | re.ASCII)
@@ -27,7 +27,7 @@ Value = int | float | str | bool | Parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class Identifier:
     """The name of a space, type, column, table or option."""
 
     text: str
@@ -40,7 +40,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TypeName(Named):
+class TypeName(Identifier):
     """The name of a type: an edge type's may be a triple."""
 
     def __str__(self) -> str:
@@ -48,30 +48,30 @@ class TypeName(Named):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ColumnRef:
     """What is read of a row."""
 
-    name: Named
-    of: str = ""
+    name: Identifier
+    end: str = ""
     """Whose: "" is the row's own, ``src`` and ``dst`` an edge's ends, ``near`` and ``far`` the end that one comes from and the other one."""
     element: int | None = None
     quoted: bool = False
     at: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
-        stem = {"": "", "near": "$^.", "far": "$$."}.get(self.of, f"{self.of}.")
+        stem = {"": "", "near": "$^.", "far": "$$."}.get(self.end, f"{self.end}.")
         name = str(self.name) if self.quoted else self.name.text
         return f"{stem}{name}" + ("" if self.element is None else f"[{self.element}]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
+class WhereClause:
     """A condition: its words in the language of conditions, each with the place where it stands in the statement."""
 
-    words: tuple[tuple[str | Column | Parameter, int], ...]
+    words: tuple[tuple[str | ColumnRef | Parameter, int], ...]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Where) and [word for word, _ in self.words] == [word for word, _ in other.words]
+        return isinstance(other, WhereClause) and [word for word, _ in self.words] == [word for word, _ in other.words]
 
     def __hash__(self) -> int:
         return hash(tuple(word for word, _ in self.words))
@@ -81,18 +81,18 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class YieldItem:
     """One column of the table that is asked for."""
 
-    column: Column
-    alias: Named | None = None
+    column: ColumnRef
+    alias: Identifier | None = None
 
     @property
     def title(self) -> str:
         """What the column of the table is called."""
         if self.alias is not None:
             return self.alias.text
-        stem = {"": "", "near": "$^.", "far": "$$."}.get(self.column.of, f"{self.column.of}.")
+        stem = {"": "", "near": "$^.", "far": "$$."}.get(self.column.end, f"{self.column.end}.")
         return stem + self.column.name.text + ("" if self.column.element is None else f"[{self.column.element}]")
 
     def __str__(self) -> str:
@@ -100,14 +100,14 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class OrderBy:
     """By which columns of a table its rows are put in order."""
 
-    keys: tuple[tuple[Named, bool], ...]
+    keys: tuple[tuple[Identifier, bool], ...]
     """Each with whether it falls."""
 
     def __str__(self) -> str:
-        return "ORDER BY " + ", ".join(f"{name}{' DESC' if falls else ''}" for name, falls in self.keys)
+        return "ORDER BY " + ", ".join(f"{name}{' DESC' if descending else ''}" for name, descending in self.keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,14 +122,14 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class DrawOptions:
     """What may stand behind any of the statements that draw or read."""
 
-    where: Where | None = None
-    weight: Named | Parameter | None = None
+    where: WhereClause | None = None
+    weight: Identifier | Parameter | None = None
     seed: Value | None = None
     version: Value | None = None
-    items: tuple[Item, ...] = ()
+    items: tuple[YieldItem, ...] = ()
     replace: bool | None = None
     direction: str = ""
     """``REVERSELY``, ``BIDIRECT`` or nothing."""
@@ -147,7 +147,7 @@ class Options:
     """Of ``SAMPLE [n1, n2]``."""
     limits: tuple[Value, ...] | None = None
     """Of ``LIMIT [n1, n2]``."""
-    shape: tuple[Order | Limit, ...] = ()
+    shape: tuple[OrderBy | Limit, ...] = ()
     """What is done to the table, in this order."""
     places: tuple[tuple[str, int], ...] = field(default=(), compare=False)
     """Where each of these stands, by its name here."""
@@ -169,20 +169,20 @@ class Options:
             (f"SEED {self.seed}", self.seed is not None),
             (f"VERSION {self.version}", self.version is not None),
             (f"YIELD {'DISTINCT ' if self.unlike else ''}{', '.join(map(str, self.items))}", self.items),
-            (f"SAMPLE {written(self.counts)}", self.counts is not None),
-            (f"LIMIT {written(self.limits)}", self.limits is not None),
+            (f"SAMPLE {format_values(self.counts)}", self.counts is not None),
+            (f"LIMIT {format_values(self.limits)}", self.limits is not None),
         )
-        return " ".join([text for text, there in pairs if there and text] + [f"| {step}" for step in self.shape])
+        return " ".join([text for text, is_present in pairs if is_present and text] + [f"| {step}" for step in self.shape])
 
 
 Hop = tuple[TypeName, ...]
 """The edge types of a step; none: all."""
-End = Parameter | int | str
+EdgeEnd = Parameter | int | str
 """Of an edge: a node, or as many as a parameter has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draw:
+class DrawStatement:
     """A sample or a read: what becomes one call of a graph."""
 
     kind: str
@@ -196,46 +196,46 @@ class Draw:
     nodes: Parameter | tuple[int | str, ...] | None = None
     node_type: TypeName | None = None
     """Of ``nodes``."""
-    pairs: tuple[tuple[End, End], ...] = ()
+    pairs: tuple[tuple[EdgeEnd, EdgeEnd], ...] = ()
     """Of edges that are fetched by their ends."""
     hops: tuple[Hop, ...] = ()
     first: Value | None = None
     """Of ``GO m TO n STEPS``."""
-    options: Options = field(default_factory=Options)
+    options: DrawOptions = field(default_factory=DrawOptions)
     at: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
-        on = f" ON {', '.join(map(str, self.types))}" if self.types else ""
-        kind = f" ON {self.node_type}" if self.node_type is not None else ""
-        start = f" FROM {written(self.nodes)}{kind}"
-        along = f"{start} OVER {' THEN '.join(', '.join(map(str, hop)) or '*' for hop in self.hops)}"
+        types_text = f" ON {', '.join(map(str, self.types))}" if self.types else ""
+        node_type_text = f" ON {self.node_type}" if self.node_type is not None else ""
+        origin = f" FROM {format_values(self.nodes)}{node_type_text}"
+        traversal = f"{origin} OVER {' THEN '.join(', '.join(map(str, hop)) or '*' for hop in self.hops)}"
         steps = f" {self.first} TO {self.count} STEPS" if self.first is not None else f" {self.count} STEPS" if self.count is not None else ""
         match self.kind:
             case "vertices":
-                text = f"SAMPLE {self.count} VERTICES{on}" + (f" LIKE {written(self.nodes)}{kind}" if self.like else "")
+                text = f"SAMPLE {self.count} VERTICES{types_text}" + (f" LIKE {format_values(self.nodes)}{node_type_text}" if self.like else "")
             case "edges":
-                text = f"SAMPLE {self.count} EDGES{on}"
+                text = f"SAMPLE {self.count} EDGES{types_text}"
             case "negatives":
-                text = f"SAMPLE {self.count} NEGATIVES{start}{on}"
+                text = f"SAMPLE {self.count} NEGATIVES{origin}{types_text}"
             case "neighbors" | "top":
-                text = f"{'TOP' if self.kind == 'top' else 'SAMPLE'} {self.count} NEIGHBORS{along}"
+                text = f"{'TOP' if self.kind == 'top' else 'SAMPLE'} {self.count} NEIGHBORS{traversal}"
             case "layer":
-                text = f"SAMPLE LAYER {self.count}{along}"
+                text = f"SAMPLE LAYER {self.count}{traversal}"
             case "layers":
-                text = f"SAMPLE LAYERS {written(self.counts)}{along}"
+                text = f"SAMPLE LAYERS {format_values(self.counts)}{traversal}"
             case "fetch":
-                ends = ", ".join(" -> ".join(quoted(end) if isinstance(end, str) else str(end) for end in pair) for pair in self.pairs)
-                text = f"FETCH PROP ON {self.types[0]} {ends or written(self.nodes)}"
+                ends = ", ".join(" -> ".join(quote(end) if isinstance(end, str) else str(end) for end in pair) for pair in self.pairs)
+                text = f"FETCH PROP ON {self.types[0]} {ends or format_values(self.nodes)}"
             case _:
-                text = f"{self.kind.upper()}{steps}{along}"
+                text = f"{self.kind.upper()}{steps}{traversal}"
         return f"{text} {self.options}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class UseStatement:
     """``USE``: what the next statements are about."""
 
-    space: Named
+    space: Identifier
     at: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
@@ -243,38 +243,38 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Show:
+class ShowStatement:
     """``SHOW``: lists of the catalog."""
 
-    what: str
+    subject: str
     """``SPACES``, ``HOSTS``, ``PARTS``, ...; ``JOB`` and ``CREATE SPACE`` with what they are about."""
     role: str = ""
     job: Value | None = None
-    space: Named | None = None
+    space: Identifier | None = None
     at: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
-        about = self.role or self.job if self.job is not None or self.role else self.space
-        return f"SHOW {self.what}" + (f" {about}" if about not in ("", None) else "")
+        subject = self.role or self.job if self.job is not None or self.role else self.space
+        return f"SHOW {self.subject}" + (f" {subject}" if subject not in ("", None) else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Describe:
+class DescribeStatement:
     """``DESCRIBE``: one space or type."""
 
-    what: str
-    name: Named
+    object_kind: str
+    name: Identifier
     at: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
-        return f"DESCRIBE {self.what} {self.name}"
+        return f"DESCRIBE {self.object_kind} {self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Feature:
+class FeatureDefinition:
     """A column of a type that is made."""
 
-    name: Named
+    name: Identifier
     dtype: str
     ragged: bool = False
     shape: tuple[int, ...] = ()
@@ -285,30 +285,30 @@ class Feature:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class TypeDefinition:
     """A type that is made: an edge type where it has ends."""
 
-    name: Named
-    features: tuple[Feature, ...] = ()
-    src: Named | None = None
-    dst: Named | None = None
+    name: Identifier
+    features: tuple[FeatureDefinition, ...] = ()
+    src: Identifier | None = None
+    dst: Identifier | None = None
     weighted: bool = False
-    weights: tuple[tuple[Named, str, bool], ...] = ()
+    weights: tuple[tuple[Identifier, str, bool], ...] = ()
     """Each with its expression, and whether what is no weight is 0."""
-    label: Named | None = None
-    index: tuple[tuple[Named, int | None], ...] = ()
+    label: Identifier | None = None
+    index: tuple[tuple[Identifier, int | None], ...] = ()
     """Columns that it is kept in order of, and of a vector which of its values."""
     unique: bool = False
     missing: str = ""
-    time: Named | None = None
+    time: Identifier | None = None
     at: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         columns = f" ({', '.join(map(str, self.features))})" if self.features else ""
         ends = f" FROM {self.src} TO {self.dst}" if self.src is not None else ""
-        weights = ", ".join(f"{name} = {quoted(text)}{' OR ZERO' if zero else ''}" for name, text, zero in self.weights)
-        index = ", ".join(str(name) if place is None else f"{name}[{place}]" for name, place in self.index)
-        told = [
+        weights = ", ".join(f"{name} = {quote(text)}{' OR ZERO' if zero else ''}" for name, text, zero in self.weights)
+        index = ", ".join(str(name) if element is None else f"{name}[{element}]" for name, element in self.index)
+        clauses = [
             (" WEIGHTED", self.weighted),
             (f" WEIGHTS ({weights})", weights),
             (f" GRAPH LABEL {self.label}", self.label),
@@ -317,21 +317,21 @@ class Owner:
             (f" MISSING {self.missing}", self.missing),
             (f" TIME {self.time}", self.time),
         ]
-        more = "".join(text for text, there in told if there)
-        return f"{'EDGE' if self.src is not None else 'TAG'} {self.name}{columns}{ends}{more}"
+        suffix = "".join(text for text, is_present in clauses if is_present)
+        return f"{'EDGE' if self.src is not None else 'TAG'} {self.name}{columns}{ends}{suffix}"
 
 
-Settings = tuple[tuple[Named, Value], ...]
+Settings = tuple[tuple[Identifier, Value], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateSpace:
+class CreateSpaceStatement:
     """``CREATE SPACE``: a space with all its types."""
 
-    name: Named
+    name: Identifier
     if_not_exists: bool = False
     settings: Settings = ()
-    owners: tuple[Owner, ...] = ()
+    owners: tuple[TypeDefinition, ...] = ()
     at: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
@@ -340,10 +340,10 @@ class CreateSpace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DropSpace:
+class DropSpaceStatement:
     """``DROP SPACE``."""
 
-    name: Named
+    name: Identifier
     if_exists: bool = False
     at: int = field(default=0, compare=False)
 
@@ -352,10 +352,10 @@ class DropSpace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitJob:
+class SubmitJobStatement:
     """``SUBMIT JOB``."""
 
-    kind: Named
+    kind: Identifier
     version: Value | None = None
     settings: Settings = ()
     at: int = field(default=0, compare=False)
@@ -366,19 +366,19 @@ class SubmitJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndJob:
+class ControlJobStatement:
     """``STOP JOB`` and ``RECOVER JOB``."""
 
-    word: str
+    action: str
     job: Value | None = None
     """None: all of the space that can go on."""
     at: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
-        return f"{self.word} JOB" + ("" if self.job is None else f" {self.job}")
+        return f"{self.action} JOB" + ("" if self.job is None else f" {self.job}")
 
 
-Body = Use | Show | Describe | CreateSpace | DropSpace | SubmitJob | EndJob | Draw
+Body = UseStatement | ShowStatement | DescribeStatement | CreateSpaceStatement | DropSpaceStatement | SubmitJobStatement | ControlJobStatement | DrawStatement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -395,5 +395,5 @@ class Statement:
 
 
 def _settings(settings: Settings) -> str:
-    pairs = ", ".join(f"{key.text} = {quoted(value) if isinstance(value, str) else plain(value)}" for key, value in settings)
+    pairs = ", ".join(f"{key.text} = {quote(value) if isinstance(value, str) else format_scalar(value)}" for key, value in settings)
     return f" ({pairs})" if settings else ""

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from asterism.graph import Graph
 from asterism_proto.errors import AsterismError
 from graphd.statements import yielding
-from graphd.statements.asked import Asked, asked_of
-from graphd.statements.binding import Bindings
-from graphd.statements.calls import CALLS
-from graphd.statements.faults import placed
-from graphd.statements.features import Features
-from graphd.statements.records import Draw, Limit, Order
-from graphd.statements.table import Table
+from graphd.statements.asked import ResolvedDraw, resolve_draw
+from graphd.statements.binding import ParameterBindings
+from graphd.statements.calls import CALL_BY_KIND
+from graphd.statements.faults import located_error
+from graphd.statements.features import FeatureReader
+from graphd.statements.records import DrawStatement, Limit, OrderBy
+from graphd.statements.table import ResultTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class StatementResult:
     """What a statement gave."""
 
-    table: Table
+    table: ResultTable
     kind: str
     version: int = 0
     seed: int | None = None
@@ -28,7 +28,7 @@ class Ran:
     plan: str = ""
 
 
-def run(draw: Draw, graph: Graph, bindings: Bindings, *, seed: int | None, version: int | None) -> Ran:
+def execute_draw(draw: DrawStatement, graph: Graph, bindings: ParameterBindings, *, seed: int | None, version: int | None) -> StatementResult:
     """What a draw or read gives.
 
     Parameters
@@ -45,32 +45,32 @@ def run(draw: Draw, graph: Graph, bindings: Bindings, *, seed: int | None, versi
     InvalidRequest, NotFound
         With the place in the statement where it is something written there that is wrong.
     """
-    asked = asked_of(draw, graph, bindings, seed=seed, version=version)
+    request = resolve_draw(draw, graph, bindings, seed=seed, version=version)
     try:
-        rows, sample = CALLS[draw.kind](asked, graph)
+        rows, sample = CALL_BY_KIND[draw.kind](request, graph)
     except AsterismError as error:
-        raise _in_statement(error, asked) from error
-    features = Features(graph=graph, version=rows.version, items=asked.items, nodes=asked.node_types, edges=asked.edge_types)
-    table = yielding.table(rows, features, bindings)
+        raise _in_statement(error, request) from error
+    features = FeatureReader(graph=graph, version=rows.version, items=request.items, possible_node_types=request.node_types, possible_edge_types=request.edge_types)
+    table = yielding.project_table(rows, features, bindings)
     if draw.options.unlike:
         table = table.distinct()
     for step in draw.options.shape:
-        table = shaped(table, step, bindings)
-    return Ran(table=table, kind=draw.kind, version=rows.version, seed=getattr(sample, "seed", None), token=getattr(sample, "token", ""))
+        table = order_or_limit(table, step, bindings)
+    return StatementResult(table=table, kind=draw.kind, version=rows.version, seed=getattr(sample, "seed", None), token=getattr(sample, "token", ""))
 
 
-def shaped(table: Table, step: Order | Limit, bindings: Bindings) -> Table:
+def order_or_limit(table: ResultTable, step: OrderBy | Limit, bindings: ParameterBindings) -> ResultTable:
     """A table in another order, or some of its rows."""
     if isinstance(step, Limit):
         count, offset = bindings.limit(step)
-        return table.taken(slice(offset, offset + count))
-    return table.ordered([(name.text, falls) for name, falls in step.keys])
+        return table.take(slice(offset, offset + count))
+    return table.sort([(name.text, descending) for name, descending in step.keys])
 
 
-def _in_statement(error: AsterismError, asked: Asked) -> AsterismError:
+def _in_statement(error: AsterismError, request: ResolvedDraw) -> AsterismError:
     """An error of a call, at its place in the statement where it has one there."""
-    if error.place is None or "\n" in error.message or not asked.draw.options.where:
+    if error.place is None or "\n" in error.message or not request.draw.options.where:
         return error
-    said = error.message.rpartition(f"character {error.place.column}: ")[2]
-    condition = next((one for one in asked.conditions.values() if repr(one.text) in error.message), asked.conditions[asked.ways[0]])
-    return placed(type(error), asked.bindings.text, condition.at(error.place.column - 1), said, error.place.expected)
+    description = error.message.rpartition(f"character {error.place.column}: ")[2]
+    filter_text = next((candidate for candidate in request.filters.values() if repr(candidate.text) in error.message), request.filters[request.directions[0]])
+    return located_error(type(error), request.bindings.text, filter_text.statement_position(error.place.column - 1), description, error.place.expected)

@@ -21,7 +21,7 @@ Ragged = tuple[NDArray[np.int64], Array]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Column:
+class TableColumn:
     """A column of a table: an array, or rows of different lengths."""
 
     name: str
@@ -29,7 +29,7 @@ class Column:
     """A dtype, ``text``, ``bytes``, ``list<int64>`` or ``list<float32>``."""
     values: Array | Ragged
     """[rows, ...]; (indptr int64[rows + 1], values) where rows differ in length; of a coded text codes int32 [rows, ...]."""
-    words: tuple[str, ...] | None = None
+    vocabulary: tuple[str, ...] | None = None
     """Of a coded text; -1 is none."""
 
     @property
@@ -37,31 +37,31 @@ class Column:
         """How many rows it has."""
         return len(self.values[0]) - 1 if isinstance(self.values, tuple) else len(self.values)
 
-    def taken(self, places: NDArray[np.int64] | slice) -> Column:
+    def take(self, positions: NDArray[np.int64] | slice) -> TableColumn:
         """Some of its rows, in that order."""
         if not isinstance(self.values, tuple):
-            return replace(self, values=self.values[places])
+            return replace(self, values=self.values[positions])
         indptr, values = self.values
-        rows = np.arange(self.rows)[places]
+        rows = np.arange(self.rows)[positions]
         lengths = np.diff(indptr)[rows]
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        within = np.repeat(indptr[rows] - ends[:-1], lengths) + np.arange(ends[-1])
-        return replace(self, values=(ends, values[within]))
+        indices = np.repeat(indptr[rows] - ends[:-1], lengths) + np.arange(ends[-1])
+        return replace(self, values=(ends, values[indices]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table:
+class ResultTable:
     """Columns of one length."""
 
-    columns: tuple[Column, ...] = ()
+    columns: tuple[TableColumn, ...] = ()
     rows: int = 0
 
-    def taken(self, places: NDArray[np.int64] | slice) -> Table:
+    def take(self, positions: NDArray[np.int64] | slice) -> ResultTable:
         """Some of its rows, in that order."""
-        kept = np.arange(self.rows)[places]
-        return Table(columns=tuple(column.taken(kept) for column in self.columns), rows=len(kept))
+        rows = np.arange(self.rows)[positions]
+        return ResultTable(columns=tuple(column.take(rows) for column in self.columns), rows=len(rows))
 
-    def ordered(self, keys: Sequence[tuple[str, bool]]) -> Table:
+    def sort(self, keys: Sequence[tuple[str, bool]]) -> ResultTable:
         """Its rows by some of its columns, each rising or falling; rows that are equal stay as they were.
 
         Raises
@@ -70,101 +70,101 @@ class Table:
             Where there is no such column, or none that has an order.
         """
         order = np.arange(self.rows)
-        for name, falls in reversed(keys):
+        for name, descending in reversed(keys):
             ranks = self._ranks(name)[order]
-            order = order[np.argsort(-ranks if falls else ranks, kind="stable")]
-        return self.taken(order)
+            order = order[np.argsort(-ranks if descending else ranks, kind="stable")]
+        return self.take(order)
 
-    def distinct(self) -> Table:
+    def distinct(self) -> ResultTable:
         """The first of its rows of each kind: rows are alike whose values all are, NaN and NaN too."""
         groups = np.zeros(self.rows, np.int64)
         for column in self.columns:
-            groups = np.unique(np.stack([groups, _alike(column)]), axis=1, return_inverse=True)[1].reshape(-1)
-        return self.taken(np.sort(np.unique(groups, return_index=True)[1]))
+            groups = np.unique(np.stack([groups, _value_groups(column)]), axis=1, return_inverse=True)[1].reshape(-1)
+        return self.take(np.sort(np.unique(groups, return_index=True)[1]))
 
     def _ranks(self, name: str) -> NDArray[np.int64]:
-        column = next((one for one in self.columns if one.name == name), None)
+        column = next((candidate for candidate in self.columns if candidate.name == name), None)
         if column is None:
-            raise InvalidRequest(f"ORDER BY {name}: the table has {', '.join(one.name for one in self.columns)}")
+            raise InvalidRequest(f"ORDER BY {name}: the table has {', '.join(candidate.name for candidate in self.columns)}")
         if isinstance(column.values, tuple) or column.values.ndim != 1:
             raise InvalidRequest(f"ORDER BY {name}: rows of {column.type} have no order; put them in order by another column")
         values = column.values
-        if column.words is not None:
-            values = np.array(["", *column.words])[values + 1]
+        if column.vocabulary is not None:
+            values = np.array(["", *column.vocabulary])[values + 1]
         return np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
     def sections(self) -> dict[str, Array]:
         """Its arrays as a frame's."""
-        found: dict[str, Array] = {}
-        for at, column in enumerate(self.columns):
+        arrays: dict[str, Array] = {}
+        for index, column in enumerate(self.columns):
             if isinstance(column.values, tuple):
-                found[f"c.{at}.indptr"], found[f"c.{at}.values"] = column.values
+                arrays[f"c.{index}.indptr"], arrays[f"c.{index}.values"] = column.values
             else:
-                found[f"c.{at}"] = column.values
-        return found
+                arrays[f"c.{index}"] = column.values
+        return arrays
 
 
-def _alike(column: Column) -> NDArray[np.int64]:
+def _value_groups(column: TableColumn) -> NDArray[np.int64]:
     """A number for each row of a column, the same where its values are."""
     if isinstance(column.values, tuple):
         indptr, values = column.values
         width = values.dtype.itemsize
         offsets, raw = (indptr - indptr[0]) * width, np.ascontiguousarray(values[indptr[0] : indptr[-1]]).view(np.uint8)
-        rows, starts, _ = labels.grouped(labels.hashes(offsets, raw, 0, column.rows), np.arange(column.rows), offsets, raw)
-        found = np.empty(column.rows, np.int64)
-        found[rows] = np.repeat(np.arange(starts.size), np.diff(np.append(starts, rows.size)))
-        return found
+        rows, starts, _ = labels.group_strings(labels.hash_strings(offsets, raw, 0, column.rows), np.arange(column.rows), offsets, raw)
+        groups = np.empty(column.rows, np.int64)
+        groups[rows] = np.repeat(np.arange(starts.size), np.diff(np.append(starts, rows.size)))
+        return groups
     flat = column.values.reshape(column.rows, math.prod(column.values.shape[1:]))
-    found = np.zeros(column.rows, np.int64)
+    groups = np.zeros(column.rows, np.int64)
     for values in flat.T:
         ranks = np.unique(values, return_inverse=True)[1].reshape(-1)
-        found = np.unique(np.stack([found, ranks]), axis=1, return_inverse=True)[1].reshape(-1)
-    return found
+        groups = np.unique(np.stack([groups, ranks]), axis=1, return_inverse=True)[1].reshape(-1)
+    return groups
 
 
-def of_array(name: str, values: Array) -> Column:
+def array_column(name: str, values: Array) -> TableColumn:
     """A column of numbers."""
     kind = _NAMES.get(values.dtype)
     if kind is None:
         raise InvalidRequest(f"column {name}: values of {values.dtype} do not travel")
-    return Column(name=name, type=kind, values=values)
+    return TableColumn(name=name, type=kind, values=values)
 
 
-def of_codes(name: str, codes: Array, words: Sequence[str]) -> Column:
+def coded_column(name: str, codes: Array, vocabulary: Sequence[str]) -> TableColumn:
     """A column of texts of which there are few."""
-    return Column(name=name, type="text", values=codes.astype(np.int32, copy=False), words=tuple(words))
+    return TableColumn(name=name, type="text", values=codes.astype(np.int32, copy=False), vocabulary=tuple(vocabulary))
 
 
-def of_feature(name: str, kind: str, values: Array | Ragged) -> Column:
+def feature_column(name: str, kind: str, values: Array | Ragged) -> TableColumn:
     """A column of a feature."""
     if isinstance(values, tuple):
-        return Column(name=name, type="bytes" if kind == "bytes" else f"list<{values[1].dtype.name}>", values=values)
-    return of_array(name, values)
+        return TableColumn(name=name, type="bytes" if kind == "bytes" else f"list<{values[1].dtype.name}>", values=values)
+    return array_column(name, values)
 
 
-def of_texts(name: str, texts: Sequence[str]) -> Column:
+def text_column(name: str, texts: Sequence[str]) -> TableColumn:
     """A column of texts."""
     raw = [text.encode() for text in texts]
-    indptr = np.concatenate([[0], np.cumsum([len(one) for one in raw])]).astype(np.int64)
-    return Column(name=name, type="text", values=(indptr, np.frombuffer(b"".join(raw), np.uint8)))
+    indptr = np.concatenate([[0], np.cumsum([len(encoded) for encoded in raw])]).astype(np.int64)
+    return TableColumn(name=name, type="text", values=(indptr, np.frombuffer(b"".join(raw), np.uint8)))
 
 
-def of_records(titles: Mapping[str, type], rows: Sequence[Sequence[object]]) -> Table:
+def table_from_rows(titles: Mapping[str, type], rows: Sequence[Sequence[object]]) -> ResultTable:
     """A small table, of rows of values."""
     columns = []
-    for at, (name, kind) in enumerate(titles.items()):
-        values = [row[at] for row in rows]
+    for index, (name, kind) in enumerate(titles.items()):
+        values = [row[index] for row in rows]
         if kind is str:
-            columns.append(of_texts(name, [str(value) for value in values]))
+            columns.append(text_column(name, [str(value) for value in values]))
         else:
-            columns.append(of_array(name, np.array(values, {int: np.int64, float: np.float64, bool: np.bool_}[kind])))
-    return Table(columns=tuple(columns), rows=len(rows))
+            columns.append(array_column(name, np.array(values, {int: np.int64, float: np.float64, bool: np.bool_}[kind])))
+    return ResultTable(columns=tuple(columns), rows=len(rows))
 
 
-def of_columns(columns: Sequence[Column]) -> Table:
+def table_from_columns(columns: Sequence[TableColumn]) -> ResultTable:
     """A table of columns of one length, each with a name of its own."""
     names = [column.name for column in columns]
     for name in names:
         if names.count(name) > 1:
             raise InvalidRequest(f"two columns are called {name!r}; give one another name with AS")
-    return Table(columns=tuple(columns), rows=columns[0].rows if columns else 0)
+    return ResultTable(columns=tuple(columns), rows=columns[0].rows if columns else 0)

@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 
 from asterism.arguments import seed as seed_of
 from asterism.euler import Euler
-from asterism.euler.conditions import Test, of_edges, of_nodes
+from asterism.euler.conditions import Comparison, edge_filter, node_filter
 from asterism.foreign import as_name
 from asterism.graph import Graph
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.schema import NodeType
-from graphd.statements.binding import Bindings
-from graphd.statements.faults import placed, wrong
-from graphd.statements.gremlin import Argument, Step, Tested
+from graphd.statements.binding import ParameterBindings
+from graphd.statements.faults import located_error, syntax_error
+from graphd.statements.gremlin import Argument, EulerStep, EulerPredicate
 from graphd.statements.records import Parameter
-from graphd.statements.table import Array, Column, Table, of_array
+from graphd.statements.table import Array, TableColumn, ResultTable, array_column
 from graphkit import rng
 
-ITSELF = "result"
+DEFAULT_ALIAS = "result"
 """What the last step is called where it has no alias."""
-MOST_STEPS = 64
+MAX_STEPS = 64
 """Of one query."""
 _DIGITS = 20
 """Of a whole number."""
@@ -36,7 +36,7 @@ _SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
 _REDUCED: Mapping[str, Callable[[Array], Any]] = {"min": np.min, "max": np.max, "mean": np.mean}
 
 
-class Traversal(Euler):
+class EulerTraversal(Euler):
     """A query while it runs.
 
     Parameters
@@ -49,45 +49,45 @@ class Traversal(Euler):
         Of the first step that draws, which the others' are made of.
     """
 
-    def __init__(self, graph: Graph, bindings: Bindings, seed: int | None) -> None:
+    def __init__(self, graph: Graph, bindings: ParameterBindings, seed: int | None) -> None:
         super().__init__(graph)
         self._bindings = bindings
         self.seed = seed_of(seed)
-        self.drawn = 0
+        self.draw_count = 0
         """Steps that drew."""
         self._nodes: Array = np.zeros(0, np.int64)
         self._edges: Array | None = None
         """int64[m, 3], where the last step gave edges."""
         self._named: dict[str, Array] = {}
         """Nodes by alias."""
-        self._columns: list[Column] = []
+        self._columns: list[TableColumn] = []
 
-    def run(self, steps: Sequence[Step]) -> Table:
+    def run(self, steps: Sequence[EulerStep]) -> ResultTable:
         """The outputs of the steps that have names, ``name:0`` and on, each of a length of its own; errors with their places."""
-        if len(steps) > MOST_STEPS:
-            raise InvalidRequest(f"{len(steps)} steps: expected {MOST_STEPS} at most")
-        for at, step in enumerate(steps):
+        if len(steps) > MAX_STEPS:
+            raise InvalidRequest(f"{len(steps)} steps: expected {MAX_STEPS} at most")
+        for index, step in enumerate(steps):
             if step.of:
                 self._go_back(step.of, step.at)
             try:
-                outputs: list[Any] = _STEPS[step.word](self, step)
+                outputs: list[Any] = _STEPS[step.operation](self, step)
             except (InvalidRequest, NotFound) as error:
                 if error.place is not None and "\n" in error.message:
                     raise
-                raise placed(type(error), self._bindings.text, step.at, error.message) from error
-            alias = step.alias or (ITSELF if at + 1 == len(steps) and not self._columns else "")
+                raise located_error(type(error), self._bindings.text, step.at, error.message) from error
+            alias = step.alias or (DEFAULT_ALIAS if index + 1 == len(steps) and not self._columns else "")
             if alias:
                 self._named[alias] = self._nodes
                 self._columns += [_column(f"{alias}:{i}", output) for i, output in enumerate(outputs)]
-        return Table(columns=tuple(self._columns), rows=-1)
+        return ResultTable(columns=tuple(self._columns), rows=-1)
 
     # -- steps: their outputs --
 
-    def _vertices(self, step: Step) -> list[Any]:
+    def _vertices(self, step: EulerStep) -> list[Any]:
         ids = np.asarray(self._bound(step.arguments[0]), np.int64).reshape(-1) if step.arguments else self._missing(step, "v(ids)")
         return [self._at(self._cut(step, ids[self._holds(step.tests, ids)]))]
 
-    def _given_edges(self, step: Step) -> list[Any]:
+    def _given_edges(self, step: EulerStep) -> list[Any]:
         edges = np.asarray(self._bound(step.arguments[0]), np.int64) if step.arguments else self._missing(step, "e(edges)")
         if edges.ndim != 2 or edges.shape[1] != 3:
             raise InvalidRequest(f"edges {list(edges.shape)}: expected [m, 3]: sources, destinations, numbers of types")
@@ -96,93 +96,93 @@ class Traversal(Euler):
         self._edges = edges if step.limit is None else edges[: self._whole(step.limit)]
         return [self._edges]
 
-    def _sample_n(self, step: Step) -> list[Any]:
+    def _sample_n(self, step: EulerStep) -> list[Any]:
         names = self._node_names(self._bound(step.arguments[0]))
-        where = of_nodes(self._tests(step.tests), self.graph.schema, names)
-        drawn = self.graph.sample_nodes(self._whole(step.arguments[1]), names, where=where, seed=self._next_seed())
-        return [self._at(self._cut(step, drawn.nodes))]
+        where = node_filter(self._tests(step.tests), self.graph.schema, names)
+        sample = self.graph.sample_nodes(self._whole(step.arguments[1]), names, where=where, seed=self._next_seed())
+        return [self._at(self._cut(step, sample.nodes))]
 
-    def _sample_n_with_types(self, step: Step) -> list[Any]:
-        kinds, counts = (np.asarray(self._bound(one)).reshape(-1) for one in step.arguments)
-        if len(kinds) != len(counts):
-            raise InvalidRequest(f"{len(kinds)} types and {len(counts)} counts: expected a count for each type")
+    def _sample_n_with_types(self, step: EulerStep) -> list[Any]:
+        type_arguments, counts = (np.asarray(self._bound(argument)).reshape(-1) for argument in step.arguments)
+        if len(type_arguments) != len(counts):
+            raise InvalidRequest(f"{len(type_arguments)} types and {len(counts)} counts: expected a count for each type")
         rows = []
-        for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
-            names = self._node_names(kind)
-            where = of_nodes(self._tests(step.tests), self.graph.schema, names)
+        for type_argument, count in zip(type_arguments.tolist(), counts.tolist(), strict=True):
+            names = self._node_names(type_argument)
+            where = node_filter(self._tests(step.tests), self.graph.schema, names)
             rows.append(self._cut(step, self.graph.sample_nodes(int(count), names, where=where, seed=self._next_seed()).nodes))
         return [_index([len(row) for row in rows]), self._at(np.concatenate(rows) if rows else np.zeros(0, np.int64))]
 
-    def _sample_e(self, step: Step) -> list[Any]:
+    def _sample_e(self, step: EulerStep) -> list[Any]:
         names = self._edge_names(self._bound(step.arguments[0]))
-        where = of_edges(self._tests(step.tests), self.graph.schema, names)
-        drawn = self.graph.sample_edges(self._whole(step.arguments[1]), names, where=where, seed=self._next_seed())
-        edges = np.stack([drawn.src, drawn.dst, self._relation_numbers(drawn.types).astype(np.int64)], axis=1)
-        order = self._order(step, drawn.dst, drawn.weights)
+        where = edge_filter(self._tests(step.tests), self.graph.schema, names)
+        sample = self.graph.sample_edges(self._whole(step.arguments[1]), names, where=where, seed=self._next_seed())
+        edges = np.stack([sample.src, sample.dst, self._relation_numbers(sample.types).astype(np.int64)], axis=1)
+        order = self._order(step, sample.dst, sample.weights)
         self._edges = edges[order]
         return [self._edges]
 
-    def _out_v(self, step: Step) -> list[Any]:
+    def _out_v(self, step: EulerStep) -> list[Any]:
         return self._neighbors_of(step, "out")
 
-    def _in_v(self, step: Step) -> list[Any]:
+    def _in_v(self, step: EulerStep) -> list[Any]:
         if self._edges is None:
             return self._neighbors_of(step, "in")
         ids = self._edges[:, 1]
         ids = ids[self._holds(step.tests, ids)]
         return [_index([1] * len(ids)), self._at(ids)]
 
-    def _neighbors_of(self, step: Step, direction: str) -> list[Any]:
+    def _neighbors_of(self, step: EulerStep, direction: str) -> list[Any]:
         names = self._edge_names(self._bound(step.arguments[0])) if step.arguments else None
-        where = of_edges(self._tests(step.tests), self.graph.schema, names, end="dst" if direction == "out" else "src")
-        found = self.graph.neighbors(self._here(), names, ntype=self._ntype, direction=direction, where=where)
-        pieces = [np.arange(start, stop) for start, stop in pairwise(found.indptr.tolist())]
-        return self._rows(step, pieces, found.nodes, np.asarray(found.weights), self._relation_numbers(found.types))
+        where = edge_filter(self._tests(step.tests), self.graph.schema, names, end="dst" if direction == "out" else "src")
+        neighbors = self.graph.neighbors(self._here(), names, ntype=self._ntype, direction=direction, where=where)
+        pieces = [np.arange(start, stop) for start, stop in pairwise(neighbors.indptr.tolist())]
+        return self._rows(step, pieces, neighbors.nodes, np.asarray(neighbors.weights), self._relation_numbers(neighbors.types))
 
-    def _out_e(self, step: Step) -> list[Any]:
-        before = self._here()
+    def _out_e(self, step: EulerStep) -> list[Any]:
+        sources = self._here()
         sizes, ids, weights, types = self._out_v(step)
-        owners = np.repeat(before, np.diff(sizes, axis=1).reshape(-1))
-        self._edges = np.stack([owners, ids, types.astype(np.int64)], axis=1)
+        edge_sources = np.repeat(sources, np.diff(sizes, axis=1).reshape(-1))
+        self._edges = np.stack([edge_sources, ids, types.astype(np.int64)], axis=1)
         return [sizes, self._edges, weights]
 
-    def _sample_nb(self, step: Step) -> list[Any]:
+    def _sample_nb(self, step: EulerStep) -> list[Any]:
         edge_types, count, default = step.arguments
         names, missing = self._edge_names(self._bound(edge_types)), self._whole(default)
-        where = of_edges(self._tests(step.tests), self.graph.schema, names)
-        drawn = self.graph.sample_neighbors(self._here(), names, self._whole(count), ntype=self._ntype, where=where, seed=self._next_seed())
-        ids = np.where(drawn.nodes < 0, np.int64(missing), drawn.nodes)
+        where = edge_filter(self._tests(step.tests), self.graph.schema, names)
+        sample = self.graph.sample_neighbors(self._here(), names, self._whole(count), ntype=self._ntype, where=where, seed=self._next_seed())
+        ids = np.where(sample.nodes < 0, np.int64(missing), sample.nodes)
         pieces = [np.arange(i * ids.shape[1], (i + 1) * ids.shape[1]) for i in range(len(ids))]
-        return self._rows(step, pieces, ids.reshape(-1), np.asarray(drawn.weights).reshape(-1), self._relation_numbers(drawn.types).reshape(-1))
+        return self._rows(step, pieces, ids.reshape(-1), np.asarray(sample.weights).reshape(-1), self._relation_numbers(sample.types).reshape(-1))
 
-    def _sample_lnb(self, step: Step) -> list[Any]:
+    def _sample_lnb(self, step: EulerStep) -> list[Any]:
         """Layers: nodes [batch, m] of n each, and which of the n are joined to which of those drawn."""
         edge_types, width, count, *rest = step.arguments
-        words = [self._bound(one) for one in rest]
-        measure = str(words[0]) if len(words) == 2 and isinstance(words[0], str) else ""
+        options = [self._bound(argument) for argument in rest]
+        measure = str(options[0]) if len(options) == 2 and isinstance(options[0], str) else ""
         nodes = self._here().reshape(-1, max(self._whole(width), 1))
-        drawn = self.sample_neighbor_layerwise(
-            nodes, self._bound(edge_types), self._whole(count), int(words[-1]) if words else -1, measure, seed=self._next_seed()
+        sample = self.sample_neighbor_layerwise(
+            nodes, self._bound(edge_types), self._whole(count), int(options[-1]) if options else -1, measure, seed=self._next_seed()
         )
-        ids, adjacency = drawn
+        ids, adjacency = sample
         return [_index([ids.shape[1]] * len(ids)), self._at(ids.reshape(-1)), np.asarray(adjacency.indices, np.int64)]
 
-    def _selected(self, step: Step) -> list[Any]:
+    def _selected(self, step: EulerStep) -> list[Any]:
         self._go_back(str(getattr(step.arguments[0], "text", "")), step.at)
         return [self._nodes]
 
-    def _values(self, step: Step) -> list[Any]:
+    def _values(self, step: EulerStep) -> list[Any]:
         outputs: list[Any] = []
         reduced = dict(step.reduced)
-        for word in step.arguments:
-            name = str(getattr(word, "text", word))
+        for argument in step.arguments:
+            name = str(getattr(argument, "text", argument))
             lengths, data = self._feature(name)
             if name in reduced:
                 lengths, data = _reduced(reduced[name], lengths, data)
             outputs += [_index(lengths), data]
         return outputs
 
-    def _label(self, step: Step) -> list[Any]:
+    def _label(self, step: EulerStep) -> list[Any]:
         return [np.asarray(self.get_node_type(self._here()))]
 
     # -- what steps are made of --
@@ -190,8 +190,8 @@ class Traversal(Euler):
     def _feature(self, name: str) -> tuple[list[int], Array]:
         """A feature of the current nodes or edges: values in each row, and all of them."""
         schema = self.graph.schema
-        owners: Sequence[Any] = schema.node_types if self._edges is None else schema.edge_types
-        features = [feature for owner in owners for feature in owner.features if feature.name in (name, as_name(name))]
+        schema_types: Sequence[Any] = schema.node_types if self._edges is None else schema.edge_types
+        features = [feature for schema_type in schema_types for feature in schema_type.features if feature.name in (name, as_name(name))]
         if not features:
             raise NotFound(f"no feature {name!r} of {'nodes' if self._edges is None else 'edges'}")
         of_edge, rows = "" if self._edges is None else "edge_", self._here() if self._edges is None else self._edges
@@ -205,81 +205,81 @@ class Traversal(Euler):
         (sparse,) = getattr(self, f"get_{of_edge}sparse_feature")(rows, [name])
         return np.bincount(sparse.indices[:, 0], minlength=len(rows)).tolist(), np.asarray(sparse.values)
 
-    def _holds(self, tests: Sequence[Tested], ids: Array) -> NDArray[np.bool_]:
+    def _holds(self, tests: Sequence[EulerPredicate], ids: Array) -> NDArray[np.bool_]:
         """bool[n]: which given nodes satisfy a condition; those that are not there do not."""
         if not tests:
             return np.ones(len(ids), np.bool_)
         kinds = np.asarray(self.get_node_type(ids))
-        holds, together = np.zeros(len(ids), np.bool_), np.ones(len(ids), np.bool_)
-        given = self._tests(tests)
-        of_nodes(given, self.graph.schema, None)  # refuses what has no meaning
-        for test in given:
-            one = np.zeros(len(ids), np.bool_)
-            for at, kind in enumerate(self.graph.schema.node_types):
-                here = np.flatnonzero(kinds == at)
-                one[here] = self._holds_of(test, kind, ids[here])
-            together &= one
-            if test.join != "and":
-                holds, together = holds | together, np.ones(len(ids), np.bool_)
-        return holds
+        result, conjunction = np.zeros(len(ids), np.bool_), np.ones(len(ids), np.bool_)
+        bound_tests = self._tests(tests)
+        node_filter(bound_tests, self.graph.schema, None)  # refuses what has no meaning
+        for test in bound_tests:
+            matches = np.zeros(len(ids), np.bool_)
+            for type_id, node_type in enumerate(self.graph.schema.node_types):
+                rows = np.flatnonzero(kinds == type_id)
+                matches[rows] = self._holds_of(test, node_type, ids[rows])
+            conjunction &= matches
+            if test.connective != "and":
+                result, conjunction = result | conjunction, np.ones(len(ids), np.bool_)
+        return result
 
-    def _holds_of(self, test: Test, kind: NodeType, ids: Array) -> NDArray[np.bool_]:
+    def _holds_of(self, test: Comparison, node_type: NodeType, ids: Array) -> NDArray[np.bool_]:
         """The same of one test and of nodes of one type."""
-        if test.sign == "label" or test.name == "type":
-            names = [test.name] if test.sign == "label" else list(test.values)
-            inside = any(kind.name in (name, as_name(name)) for name in names)
-            return np.full(len(ids), inside != (test.sign in ("ne", "not_in")))
-        feature = next((one for one in kind.features if one.name == test.name), None)
+        if test.operator == "label" or test.name == "type":
+            names = [test.name] if test.operator == "label" else list(test.values)
+            matches = any(node_type.name in (name, as_name(name)) for name in names)
+            return np.full(len(ids), matches != (test.operator in ("ne", "not_in")))
+        feature = next((candidate for candidate in node_type.features if candidate.name == test.name), None)
         if feature is None and test.name not in ("id", "weight"):
             return np.zeros(len(ids), np.bool_)
-        column: Any = ids if test.name == "id" else self.graph.node_features(ids, [test.name], kind.name)[test.name]
-        if test.sign == "key":
+        column: Any = ids if test.name == "id" else self.graph.node_features(ids, [test.name], node_type.name)[test.name]
+        if test.operator == "key":
             return np.diff(column[0]) > 0 if isinstance(column, tuple) else np.ones(len(ids), np.bool_)
         if isinstance(column, tuple):
             indptr, values = column
             column = np.array([values[start:stop].tobytes() for start, stop in pairwise(indptr.tolist())], object)
-            found: list[Any] = [value.strip("'\"").encode() for value in test.values]
+            expected: list[Any] = [value.strip("'\"").encode() for value in test.values]
         else:
-            found = [column.dtype.type(float(value)) if column.dtype.kind == "f" else _number(value) for value in test.values]
-        if test.sign in ("in", "not_in"):
-            among = np.logical_or.reduce([np.asarray(column == value, np.bool_) for value in found])
-            return np.asarray(among if test.sign == "in" else ~among)
-        return np.asarray(_SIGNS[test.sign](column, found[0]), np.bool_)
+            expected = [column.dtype.type(float(value)) if column.dtype.kind == "f" else _number(value) for value in test.values]
+        if test.operator in ("in", "not_in"):
+            is_member = np.logical_or.reduce([np.asarray(column == value, np.bool_) for value in expected])
+            return np.asarray(is_member if test.operator == "in" else ~is_member)
+        return np.asarray(_SIGNS[test.operator](column, expected[0]), np.bool_)
 
-    def _tests(self, tests: Sequence[Tested]) -> list[Test]:
-        found = []
+    def _tests(self, tests: Sequence[EulerPredicate]) -> list[Comparison]:
+        bound_tests = []
         for test in tests:
             values: list[str] = []
-            for one in test.values:
-                given = self._bindings.of(one) if isinstance(one, Parameter) else one.text
-                values += [str(v) for v in (np.asarray(given).reshape(-1).tolist() if isinstance(given, np.ndarray | tuple) else [given])]
-            found.append(Test(name=test.name, sign=test.sign, values=tuple(values), join=test.join))
-        return found
+            for argument in test.values:
+                bound_value = self._bindings.lookup(argument) if isinstance(argument, Parameter) else argument.text
+                values += [str(v) for v in (np.asarray(bound_value).reshape(-1).tolist() if isinstance(bound_value, np.ndarray | tuple) else [bound_value])]
+            bound_tests.append(Comparison(name=test.name, operator=test.sign, values=tuple(values), connective=test.join))
+        return bound_tests
 
-    def _rows(self, step: Step, pieces: Sequence[Array], ids: Array, weights: Array, types: Array) -> list[Any]:
+    def _rows(self, step: EulerStep, pieces: Sequence[Array], ids: Array, weights: Array, types: Array) -> list[Any]:
         """Index, ids, weights and types of neighbors, each row put in order and cut."""
-        kept = [piece[self._order(step, ids[piece], weights[piece])] for piece in pieces]
-        places = np.concatenate(kept) if kept else np.zeros(0, np.int64)
-        return [_index([len(piece) for piece in kept]), self._at(ids[places]), weights[places], types[places]]
+        ordered_pieces = [piece[self._order(step, ids[piece], weights[piece])] for piece in pieces]
+        positions = np.concatenate(ordered_pieces) if ordered_pieces else np.zeros(0, np.int64)
+        return [_index([len(piece) for piece in ordered_pieces]), self._at(ids[positions]), weights[positions], types[positions]]
 
-    def _order(self, step: Step, ids: Array, weights: Array) -> Array:
+    def _order(self, step: EulerStep, ids: Array, weights: Array) -> Array:
         order = np.arange(len(ids))
         if step.order is not None:
-            by, falls = step.order
-            if by not in ("id", "weight"):
-                raise InvalidRequest(f"order_by {by}: expected id or weight")
-            keys = ids if by == "id" else weights
-            order = np.lexsort((ids, -keys if falls else keys))
+            sort_key, descending = step.order
+            if sort_key not in ("id", "weight"):
+                raise InvalidRequest(f"order_by {sort_key}: expected id or weight")
+            keys = ids if sort_key == "id" else weights
+            order = np.lexsort((ids, -keys if descending else keys))
         return order if step.limit is None else order[: self._whole(step.limit)]
 
-    def _cut(self, step: Step, ids: Array) -> Array:
+    def _cut(self, step: EulerStep, ids: Array) -> Array:
         """Nodes in order, and the first of them."""
         weights = ids
         if step.order is not None and step.order[0] == "weight":
             weights = np.zeros(len(ids))
-            kinds = self.get_node_type(ids)
-            for at, kind in enumerate(self._node_types):
-                weights[kinds == at] = self.graph.node_features(ids[kinds == at], ["weight"], kind)["weight"]
+            node_types = self.get_node_type(ids)
+            for type_id, type_name in enumerate(self._node_types):
+                weights[node_types == type_id] = self.graph.node_features(ids[node_types == type_id], ["weight"], type_name)["weight"]
         return ids[self._order(step, ids, weights)]
 
     def _at(self, ids: Array) -> Array:
@@ -290,33 +290,33 @@ class Traversal(Euler):
     def _here(self) -> Array:
         return self._nodes if self._edges is None else self._edges[:, 1]
 
-    def _go_back(self, alias: str, at: int) -> None:
+    def _go_back(self, alias: str, position: int) -> None:
         if alias not in self._named:
-            raise wrong(self._bindings.text, at, f"select of {alias!r}", [f"an alias before it ({', '.join(self._named) or 'none'})"])
+            raise syntax_error(self._bindings.text, position, f"select of {alias!r}", [f"an alias before it ({', '.join(self._named) or 'none'})"])
         self._at(self._named[alias])
 
     def _next_seed(self) -> int:
-        self.drawn += 1
+        self.draw_count += 1
         # Independent of draws by any weights: none can have such a name.
-        return self.seed if self.drawn == 1 else rng.seed_of(self.seed, f"step {self.drawn}")
+        return self.seed if self.draw_count == 1 else rng.derive_seed(self.seed, f"step {self.draw_count}")
 
     def _bound(self, argument: Argument) -> Any:
         """An argument's value: of an input of that name, a number, or the word itself."""
         if isinstance(argument, Parameter):
-            return self._bindings.of(argument)
-        found = self._bindings.values.get(argument.text)
-        if found is not None:
-            return list(found) if isinstance(found, tuple) else found
+            return self._bindings.lookup(argument)
+        value = self._bindings.values.get(argument.text)
+        if value is not None:
+            return list(value) if isinstance(value, tuple) else value
         return int(argument.text) if len(argument.text) <= _DIGITS and argument.text.lstrip("+-").isdigit() else argument.text
 
     def _whole(self, argument: Argument) -> int:
-        found = np.asarray(self._bound(argument))
-        if found.size != 1 or found.dtype.kind not in "iu":
-            raise wrong(self._bindings.text, argument.at, f"{getattr(argument, 'text', argument)}", ["a whole number, or the input that has it"])
-        return int(found.reshape(-1)[0])
+        value = np.asarray(self._bound(argument))
+        if value.size != 1 or value.dtype.kind not in "iu":
+            raise syntax_error(self._bindings.text, argument.at, f"{getattr(argument, 'text', argument)}", ["a whole number, or the input that has it"])
+        return int(value.reshape(-1)[0])
 
-    def _missing(self, step: Step, said: str) -> Any:
-        raise wrong(self._bindings.text, step.at, "no input", [said])
+    def _missing(self, step: EulerStep, expected: str) -> Any:
+        raise syntax_error(self._bindings.text, step.at, "no input", [expected])
 
 
 def _index(lengths: Sequence[int]) -> Array:
@@ -332,32 +332,32 @@ def _number(text: str) -> int | float:
         return float(text)
 
 
-def _reduced(how: str, lengths: Sequence[int], data: Array) -> tuple[list[int], Array]:
+def _reduced(function: str, lengths: Sequence[int], data: Array) -> tuple[list[int], Array]:
     """One value for each row that has any."""
-    if how not in _REDUCED:
-        raise NotFound(f"no function {how!r}: there are min, max and mean")
+    if function not in _REDUCED:
+        raise NotFound(f"no function {function!r}: there are min, max and mean")
     ends = np.cumsum([0, *lengths])
-    rows = [_REDUCED[how](data[start:stop]) for start, stop in pairwise(ends.tolist()) if stop > start]
-    return [min(length, 1) for length in lengths], np.array(rows, np.float32 if how == "mean" else data.dtype)
+    rows = [_REDUCED[function](data[start:stop]) for start, stop in pairwise(ends.tolist()) if stop > start]
+    return [min(length, 1) for length in lengths], np.array(rows, np.float32 if function == "mean" else data.dtype)
 
 
-def _column(name: str, output: Array) -> Column:
-    return of_array(name, np.ascontiguousarray(output))
+def _column(name: str, output: Array) -> TableColumn:
+    return array_column(name, np.ascontiguousarray(output))
 
 
-_STEPS: Mapping[str, Callable[[Traversal, Step], list[Any]]] = {
-    "vertices": Traversal._vertices,
-    "edges": Traversal._given_edges,
-    "sample_n": Traversal._sample_n,
-    "sample_n_with_types": Traversal._sample_n_with_types,
-    "sample_e": Traversal._sample_e,
-    "out_v": Traversal._out_v,
-    "in_v": Traversal._in_v,
-    "out_e": Traversal._out_e,
-    "sample_nb": Traversal._sample_nb,
-    "sample_lnb": Traversal._sample_lnb,
-    "selected": Traversal._selected,
-    "values": Traversal._values,
-    "label": Traversal._label,
+_STEPS: Mapping[str, Callable[[EulerTraversal, EulerStep], list[Any]]] = {
+    "vertices": EulerTraversal._vertices,
+    "edges": EulerTraversal._given_edges,
+    "sample_n": EulerTraversal._sample_n,
+    "sample_n_with_types": EulerTraversal._sample_n_with_types,
+    "sample_e": EulerTraversal._sample_e,
+    "out_v": EulerTraversal._out_v,
+    "in_v": EulerTraversal._in_v,
+    "out_e": EulerTraversal._out_e,
+    "sample_nb": EulerTraversal._sample_nb,
+    "sample_lnb": EulerTraversal._sample_lnb,
+    "selected": EulerTraversal._selected,
+    "values": EulerTraversal._values,
+    "label": EulerTraversal._label,
 }
 """By word."""

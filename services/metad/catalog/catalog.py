@@ -8,17 +8,17 @@ from uuid import uuid4
 from asterism_proto.errors import Conflict, Corrupt
 from metad.catalog.history import History
 from metad.catalog.loads import Loads
-from metad.catalog.model import Space, Step
-from metad.catalog.pins import PinRules, Pins
-from metad.catalog.removals import Removal, RemovalKind, Removals
-from metad.catalog.restores import Record, Restores
-from metad.catalog.spaces import Spaces, hosts_of
+from metad.catalog.model import Space, PendingWrite
+from metad.catalog.pins import PinLimits, Pins
+from metad.catalog.removals import RemovalRequest, RemovalKind, Removals
+from metad.catalog.restores import SpaceRecord, Restores
+from metad.catalog.spaces import Spaces, space_hosts
 from metad.catalog.versions import Versions
 from metad.jobs.model import Job
 from metad.store import codec, keys
 from metad.store.port import MetaStore
-from metad.store.revised import RevisedStore
-from metad.totals import Result
+from metad.store.revised import RevisionedStore
+from metad.totals import TaskResult
 
 _FORMAT = b"1"
 
@@ -31,26 +31,26 @@ class Catalog:
     store : MetaStore
     folder_uuid : str
         Of metad's folder: what the cluster of a catalog is called that was written before catalogs had a name of their own.
-    moved : bool
+    accept_other_folder : bool
         Take over a catalog of another folder.
-    pin_rules : PinRules, optional
+    pin_limits : PinRules, optional
     now_ms : int
     """
 
-    def __init__(self, store: MetaStore, *, folder_uuid: str, moved: bool = True, pin_rules: PinRules | None = None, now_ms: int = 0) -> None:
-        wrote = store.get(keys.FORMAT)
-        if wrote is not None and wrote != _FORMAT:
+    def __init__(self, store: MetaStore, *, folder_uuid: str, accept_other_folder: bool = True, pin_limits: PinLimits | None = None, now_ms: int = 0) -> None:
+        stored_format = store.get(keys.FORMAT)
+        if stored_format is not None and stored_format != _FORMAT:
             raise Corrupt(
-                f"the catalog is of format {wrote.decode(errors='replace')}, this metad reads {_FORMAT.decode()}; start the release that wrote it"
+                f"the catalog is of format {stored_format.decode(errors='replace')}, this metad reads {_FORMAT.decode()}; start the release that wrote it"
             )
-        named = store.get(keys.CLUSTER)
-        if named is None:
+        cluster_id = store.get(keys.CLUSTER)
+        if cluster_id is None:
             # An empty catalog is a new cluster, whatever lies beside it: storageds of the old one must not take it for theirs.
-            named = uuid4().hex.encode() if wrote is None else folder_uuid.encode()
-            store.write({keys.FORMAT: _FORMAT, keys.CLUSTER: named})
-        self.cluster = named.decode()
+            cluster_id = uuid4().hex.encode() if stored_format is None else folder_uuid.encode()
+            store.write({keys.FORMAT: _FORMAT, keys.CLUSTER: cluster_id})
+        self.cluster = cluster_id.decode()
         folder = (store.get(keys.FOLDER) or b"").decode()
-        if folder and folder != folder_uuid and not moved:
+        if folder and folder != folder_uuid and not accept_other_folder:
             raise Conflict(
                 f"the catalog of cluster {self.cluster} belongs to the metad folder with uuid {folder}, not to this one with uuid {folder_uuid}; "
                 "put this folder's own catalog back; if this one is here on purpose, remove identity.json of this folder, and start metad again"
@@ -58,29 +58,29 @@ class Catalog:
         if folder != folder_uuid:
             store.write({keys.FOLDER: folder_uuid.encode()})
         # Of the catalog, not of metad's folder, whose identity may be lost; and of the clock, for a catalog may be an older state of itself.
-        self.start = max(codec.number_from(store.get(keys.START), default=0) + 1, now_ms // 1000)
+        self.start_number = max(codec.decode_number(store.get(keys.START), default=0) + 1, now_ms // 1000)
         """Larger at every start on this catalog."""
-        self.store = store = store if isinstance(store, RevisedStore) else RevisedStore(store)
-        store.write({keys.START: codec.number_to(self.start)})
+        self.store = store = store if isinstance(store, RevisionedStore) else RevisionedStore(store)
+        store.write({keys.START: codec.encode_number(self.start_number)})
         self.history = History(store)
         self.removals = Removals(store)
         self.spaces = Spaces(store)
-        self.loads = Loads(store, self.spaces, first_admission=self.start << 32, now_ms=now_ms)
+        self.loads = Loads(store, self.spaces, first_admission=self.start_number << 32, now_ms=now_ms)
         self.versions = Versions(store, self.spaces)
         self.restores = Restores(store, self.spaces, self.loads)
-        self.pins = Pins(store, pin_rules or PinRules(), now_ms=now_ms)
+        self.pins = Pins(store, pin_limits or PinLimits(), now_ms=now_ms)
 
-    def drop(self, space: Space, *, now_ms: int) -> Step:
+    def drop(self, space: Space, *, now_ms: int) -> PendingWrite:
         """The end of a space with everything in it, and the orders to remove its data."""
-        removal = Removal(
+        removal = RemovalRequest(
             kind=RemovalKind.SPACE,
             space_id=space.space_id,
             reason=f"space {space.name} was dropped",
-            hosts=tuple(sorted(hosts_of(space))),
+            hosts=tuple(sorted(space_hosts(space))),
             created_ms=now_ms,
         )
-        return _together(
-            self.removals.order([removal]),
+        return _combined(
+            self.removals.add([removal]),
             self.pins.drop(space.space_id),
             self.restores.end(space.space_id),
             self.versions.drop(space.space_id),
@@ -88,43 +88,43 @@ class Catalog:
             self.spaces.drop(space),
         )
 
-    def publish(self, space: Space, job: Job, result: Result, *, now_ms: int) -> Step:
+    def publish(self, space: Space, job: Job, result: TaskResult, *, now_ms: int) -> PendingWrite:
         """What a finished job made, as the current version of its space; of a restore, the version that the space waits for."""
-        awaited = self.restores.awaited(space.space_id)
-        return _together(self.versions.publish(space, job, result, now_ms=now_ms, origin=awaited), self.restores.end(space.space_id))
+        origin = self.restores.awaited_manifest(space.space_id)
+        return _combined(self.versions.publish(space, job, result, now_ms=now_ms, origin=origin), self.restores.end(space.space_id))
 
-    def retire(self, space: Space, versions: list[int], *, now_ms: int) -> Step:
+    def retire(self, space: Space, versions: list[int], *, now_ms: int) -> PendingWrite:
         """The end of old versions, and the orders to remove what their jobs built."""
         removals = [
-            Removal(
+            RemovalRequest(
                 kind=RemovalKind.BUILD,
                 space_id=space.space_id,
                 job_id=manifest.job_id,
                 reason=f"version {manifest.version} of space {space.name} was retired",
-                hosts=tuple(sorted(hosts_of(space))),
+                hosts=tuple(sorted(space_hosts(space))),
                 created_ms=now_ms,
             )
-            for manifest in self.versions.served(space.space_id)
+            for manifest in self.versions.served_versions(space.space_id)
             if manifest.version in versions
         ]
-        return _together(self.versions.retire(space.space_id, versions), self.removals.order(removals))
+        return _combined(self.versions.retire(space.space_id, versions), self.removals.add(removals))
 
-    def adopt(self, over: Mapping[str, int], highest: int, *, cluster: str) -> None:
+    def adopt(self, given_up: Mapping[str, int], highest_id: int, *, cluster: str) -> None:
         """Record that this catalog is the one to follow, over positions of these histories; skip every identifier they used."""
-        self.history.adopt(over, highest, {keys.CLUSTER: cluster.encode()})
+        self.history.adopt(given_up, highest_id, {keys.CLUSTER: cluster.encode()})
         self.cluster = cluster
-        first = self.history.position.revision
-        self.spaces.skip_ids(first)
-        self.loads.skip_ids(first)
-        self.pins.skip_ids(first)
-        self.removals.skip_ids(first)
+        first_id = self.history.position.revision
+        self.spaces.skip_ids(first_id)
+        self.loads.skip_ids(first_id)
+        self.pins.skip_ids(first_id)
+        self.removals.skip_ids(first_id)
 
-    def record(self, space: Space, version: int) -> Record:
+    def space_record(self, space: Space, version: int) -> SpaceRecord:
         """All that is known of a space up to a version: what a backup keeps."""
-        self.restores.check_none(space)
+        self.restores.check_not_restoring(space)
         manifest = self.versions.get(space, version)
         loads = [self.loads.get(load_id) for _, load_id in self.loads.committed_up_to(space.space_id, manifest.cut)]
-        return Record(
+        return SpaceRecord(
             space=space,
             manifest=manifest,
             loads=tuple((load, tuple(self.loads.chunks(load))) for load in loads),
@@ -133,13 +133,13 @@ class Catalog:
         )
 
 
-def _together(*steps: Step) -> Step:
+def _combined(*pending_writes: PendingWrite) -> PendingWrite:
     changes: dict[bytes, bytes | None] = {}
-    for step in steps:
-        changes |= step.changes
+    for pending_write in pending_writes:
+        changes |= pending_write.changes
 
     def apply() -> None:
-        for step in steps:
-            step.apply()
+        for pending_write in pending_writes:
+            pending_write.apply()
 
-    return Step(changes, apply)
+    return PendingWrite(changes, apply)

@@ -23,16 +23,16 @@ from uuid import uuid4
 from asterism_proto.errors import Conflict, Corrupt
 from metad.store import codec, keys
 from metad.store.port import Changes
-from metad.store.revised import RevisedStore
+from metad.store.revised import RevisionedStore
 
-_LAST_ID = 1 << 31
+_MAX_ID = 1 << 31
 """Identifiers of spaces are uint32 in messages."""
-TERMS_KEPT = 10_000
+MAX_TERMS = 10_000
 """The most terms that are stored. A daemon that last followed an earlier one has to be adopted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class CatalogPosition:
     """A point in a catalog's history."""
 
     history: str
@@ -41,14 +41,14 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Highest:
+class HighestIds:
     """The highest identifiers that a storaged holds; 0 = none."""
 
     space_id: int = 0
     job_id: int = 0
     load_id: int = 0
 
-    def beyond(self, other: Highest) -> bool:
+    def exceeds(self, other: HighestIds) -> bool:
         """Return whether one of these identifiers is above the other's."""
         return self.space_id > other.space_id or self.job_id > other.job_id or self.load_id > other.load_id
 
@@ -59,16 +59,16 @@ class Adoption:
 
     given_up: Mapping[str, int]
     """history -> the last revision that is given up, for positions that this catalog lacks."""
-    before: Highest
+    before: HighestIds
     """The highest identifiers that this catalog itself had assigned."""
     last: int
     """The largest identifier that was given up."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Term:
+class _CatalogTerm:
     name: str
-    first: int
+    first_revision: int
     """The revision of the write that recorded it."""
 
 
@@ -82,70 +82,70 @@ class History:
         The catalog. Not thread-safe: called under the lock of `metad.board`.
     """
 
-    store: RevisedStore
-    history: str = field(init=False)
+    store: RevisionedStore
+    history_id: str = field(init=False)
     adoptions: list[Adoption] = field(init=False)
-    _terms: list[_Term] = field(init=False)
-    _places: dict[str, int] = field(init=False)
+    _terms: list[_CatalogTerm] = field(init=False)
+    _term_index: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        stored = self.store.range(keys.TERMS)
-        self._terms = [_term_from(value) for _, value in stored]
-        self.adoptions = [_adoption_from(value) for _, value in self.store.range(keys.ADOPTIONS)]
-        known = self.store.get(keys.HISTORY)
-        self.history = known.decode() if known is not None else uuid4().hex
-        number = keys.last_number(stored[-1][0]) + 1 if stored else 1
-        begun = _Term(uuid4().hex, self.store.revision + 1)
-        gone = stored[: max(0, len(stored) + 1 - TERMS_KEPT)]
+        stored_terms = self.store.range(keys.TERMS)
+        self._terms = [_decode_term(value) for _, value in stored_terms]
+        self.adoptions = [_decode_adoption(value) for _, value in self.store.range(keys.ADOPTIONS)]
+        stored_history = self.store.get(keys.HISTORY)
+        self.history_id = stored_history.decode() if stored_history is not None else uuid4().hex
+        term_number = keys.last_number(stored_terms[-1][0]) + 1 if stored_terms else 1
+        new_term = _CatalogTerm(uuid4().hex, self.store.revision + 1)
+        expired_terms = stored_terms[: max(0, len(stored_terms) + 1 - MAX_TERMS)]
         self.store.write(
             {
-                keys.HISTORY: self.history.encode(),
-                keys.term(number): f"{begun.name} {begun.first}".encode(),
-                **{key: None for key, _ in gone},
+                keys.HISTORY: self.history_id.encode(),
+                keys.term(term_number): f"{new_term.name} {new_term.first_revision}".encode(),
+                **{key: None for key, _ in expired_terms},
             }
         )
-        self._terms = [*self._terms[len(gone) :], begun]
-        self._places = {term.name: place for place, term in enumerate(self._terms)}
+        self._terms = [*self._terms[len(expired_terms) :], new_term]
+        self._term_index = {term.name: index for index, term in enumerate(self._terms)}
 
     @property
-    def position(self) -> Position:
+    def position(self) -> CatalogPosition:
         """The newest position."""
-        return Position(history=self.history, term=self._terms[-1].name, revision=self.store.revision)
+        return CatalogPosition(history=self.history_id, term=self._terms[-1].name, revision=self.store.revision)
 
-    def contains(self, position: Position) -> bool:
+    def contains(self, position: CatalogPosition) -> bool:
         """Return whether a position is part of this catalog's history."""
-        place = self._places.get(position.term)
-        if place is None or position.history != self.history:
+        index = self._term_index.get(position.term)
+        if index is None or position.history != self.history_id:
             return False
-        last = place + 1 == len(self._terms)
-        end = self.store.revision + 1 if last else self._terms[place + 1].first
-        return self._terms[place].first <= position.revision < end
+        is_last = index + 1 == len(self._terms)
+        end = self.store.revision + 1 if is_last else self._terms[index + 1].first_revision
+        return self._terms[index].first_revision <= position.revision < end
 
-    def gave_up(self, position: Position) -> bool:
+    def has_given_up(self, position: CatalogPosition) -> bool:
         """Return whether an adoption gave up a position."""
         return any(position.revision <= adoption.given_up.get(position.history, -1) for adoption in self.adoptions)
 
-    def highest(self) -> Highest:
+    def highest_ids(self) -> HighestIds:
         """Return the highest identifiers that were assigned."""
         space_id, job_id, load_id = (
-            codec.number_from(self.store.get(key), default=1) - 1 for key in (keys.NEXT_SPACE, keys.NEXT_JOB, keys.NEXT_LOAD)
+            codec.decode_number(self.store.get(key), default=1) - 1 for key in (keys.NEXT_SPACE, keys.NEXT_JOB, keys.NEXT_LOAD)
         )
-        return Highest(space_id=space_id, job_id=job_id, load_id=load_id)
+        return HighestIds(space_id=space_id, job_id=job_id, load_id=load_id)
 
-    def given_up_ids(self) -> tuple[Adoption, ...]:
+    def adoption_records(self) -> tuple[Adoption, ...]:
         """Return the adoptions, with the ranges of identifiers that were given up."""
         return tuple(self.adoptions)
 
-    def adopt(self, over: Mapping[str, int], highest: int, also: Changes) -> None:
+    def adopt(self, given_up: Mapping[str, int], highest_id: int, extra_changes: Changes) -> None:
         """Record durably that positions of these histories, up to these revisions, are given up.
 
         Parameters
         ----------
-        over : mapping
+        given_up : mapping
             history -> revision.
-        highest : int
+        highest_id : int
             The highest identifier that a storaged holds.
-        also : mapping
+        extra_changes : mapping
             Further changes of the same write.
 
         Raises
@@ -153,19 +153,19 @@ class History:
         Conflict
             If a daemon reported a revision or an identifier that is out of range.
         """
-        last = max(self.store.revision, highest, *over.values()) if over else max(self.store.revision, highest)
-        if last >= _LAST_ID:
+        last = max(self.store.revision, highest_id, *given_up.values()) if given_up else max(self.store.revision, highest_id)
+        if last >= _MAX_ID:
             raise Conflict(
-                f"revision={last}: expected less than {_LAST_ID}, the limit of space ids; stop the daemon that reported this revision or id"
+                f"revision={last}: expected less than {_MAX_ID}, the limit of space ids; stop the daemon that reported this revision or id"
             )
-        adoption = Adoption(given_up=dict(over), before=self.highest(), last=last)
+        adoption = Adoption(given_up=dict(given_up), before=self.highest_ids(), last=last)
         number = len(self.store.range(keys.ADOPTIONS)) + 1
-        counters = {key: codec.number_to(last + 1) for key in keys.COUNTERS}
-        self.store.write_at({**also, **counters, keys.adoption(number): _adoption_to(adoption)}, last + 1)
+        counters = {key: codec.encode_number(last + 1) for key in keys.COUNTERS}
+        self.store.write_at({**extra_changes, **counters, keys.adoption(number): _encode_adoption(adoption)}, last + 1)
         self.adoptions.append(adoption)
 
 
-def lost(adoptions: tuple[Adoption, ...], kind: str, number: int) -> bool:
+def was_given_up(adoptions: tuple[Adoption, ...], kind: str, number: int) -> bool:
     """Return whether an identifier was assigned by a branch that was given up.
 
     ``kind`` is a field of `Highest`.
@@ -173,22 +173,22 @@ def lost(adoptions: tuple[Adoption, ...], kind: str, number: int) -> bool:
     return any(getattr(adoption.before, kind) < number <= adoption.last for adoption in adoptions)
 
 
-def _term_from(value: bytes) -> _Term:
+def _decode_term(value: bytes) -> _CatalogTerm:
     try:
         name, first = value.decode().split(" ")
-        return _Term(name, int(first))
+        return _CatalogTerm(name, int(first))
     except ValueError as error:
         raise Corrupt(f"stored term={value[:200]!r}: expected 'NAME REVISION' ({error}); restore metad's data folder from a snapshot") from error
 
 
-def _adoption_to(adoption: Adoption) -> bytes:
+def _encode_adoption(adoption: Adoption) -> bytes:
     return json.dumps(asdict(adoption), sort_keys=True).encode()
 
 
-def _adoption_from(value: bytes) -> Adoption:
+def _decode_adoption(value: bytes) -> Adoption:
     try:
         data = json.loads(value)
         given_up = {str(history): int(revision) for history, revision in data["given_up"].items()}
-        return Adoption(given_up=given_up, before=Highest(**data["before"]), last=int(data["last"]))
+        return Adoption(given_up=given_up, before=HighestIds(**data["before"]), last=int(data["last"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Corrupt(f"stored adoption={value[:200]!r}: expected a JSON record ({error}); restore metad's data folder from a snapshot") from error

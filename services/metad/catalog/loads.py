@@ -8,14 +8,14 @@ from dataclasses import replace
 
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 from asterism_proto.fingerprints import PartFingerprint
-from metad.catalog.model import Chunk, Load, LoadState, NewChunk, Seal, Space, Step
+from metad.catalog.model import Chunk, LoadRecord, LoadState, NewChunk, Seal, Space, PendingWrite
 from metad.catalog.spaces import Spaces
 from metad.ids import HostId, LoadId, SpaceId
 from metad.store import codec, keys
 from metad.store.port import MetaStore
 from metad.totals import Element
 
-_SEEN_STEP_MS = 60_000
+_SEEN_INTERVAL_MS = 60_000
 """How often it is written down that a load's client is still there, where nothing else is."""
 
 
@@ -24,25 +24,25 @@ class Loads:
 
     def __init__(self, store: MetaStore, spaces: Spaces, *, first_admission: int = 0, now_ms: int = 0) -> None:
         self._store = store
-        self._opened_ms = now_ms
+        self._started_ms = now_ms
         """The start of this process: the wall clock may have been set meanwhile, so earlier times do not end a lease."""
         self._spaces = spaces
         self._admission = first_admission
         """The number of the last admission; above those of every earlier start."""
         self._admitted: dict[LoadId, dict[HostId, int]] = {}
         """Of each open load: the hosts that may have written it, and their last admissions."""
-        self._next = codec.number_from(store.get(keys.NEXT_LOAD), default=1)
-        self._open: dict[LoadId, Load] = {}
+        self._next = codec.decode_number(store.get(keys.NEXT_LOAD), default=1)
+        self._open: dict[LoadId, LoadRecord] = {}
         self._chunks: dict[LoadId, dict[int, Chunk]] = {}
         self._committed: dict[SpaceId, list[tuple[int, LoadId]]] = {}
         self._last_delete: dict[SpaceId, int] = {}
         """The newest commit of a space that deletes nodes."""
-        self._abandoned: dict[LoadId, Load] = {}
+        self._abandoned: dict[LoadId, LoadRecord] = {}
         """Until their records go too."""
-        self._named: dict[tuple[SpaceId, str, str], LoadId] = {}
+        self._by_resume_key: dict[tuple[SpaceId, str, str], LoadId] = {}
         """(space, resume key, source) -> the load that was committed under these, where the key is not empty."""
         for _, value in store.range(keys.LOADS):
-            self._put(codec.load_from(value))
+            self._index_load(codec.decode_load(value))
         for committed in self._committed.values():
             committed.sort()
         for load_id in self._open:
@@ -53,21 +53,21 @@ class Loads:
             hosts = {host for replicas in space.parts for host in replicas} if space is not None else set()
             self._admitted[load_id] = dict.fromkeys(hosts, first_admission)
 
-    def begin(self, space: Space, *, source: str, resume_key: str, now_ms: int) -> tuple[Load, list[Chunk]]:
+    def begin(self, space: Space, *, source: str, resume_key: str, now_ms: int) -> tuple[LoadRecord, list[Chunk]]:
         """A new load, or with a resume key one of the space that bears it, with what it has so far.
 
         That is the one committed from an equal source, else the open one, from whatever source it was begun: whoever goes
         on with it brings all its chunks again, so that from now on it is a load of the new source.
         """
         if resume_key:
-            committed = self._named.get((space.space_id, resume_key, source))
-            if committed is not None:
-                load = self.get(committed)
+            committed_id = self._by_resume_key.get((space.space_id, resume_key, source))
+            if committed_id is not None:
+                load = self.get(committed_id)
                 return load, self.chunks(load)
             for load in self._open.values():
                 if load.space_id == space.space_id and load.resume_key == resume_key:
-                    return self._resumed(load, source, now_ms), self.chunks(load)
-        load = Load(
+                    return self._resume(load, source, now_ms), self.chunks(load)
+        load = LoadRecord(
             load_id=LoadId(self._next),
             space_id=space.space_id,
             space=space.name,
@@ -79,33 +79,33 @@ class Loads:
             rejected=0,
             seen_ms=now_ms,
         )
-        self._store.write({keys.load(load.load_id): codec.load_to(load), keys.NEXT_LOAD: codec.number_to(self._next + 1)})
+        self._store.write({keys.load(load.load_id): codec.encode_load(load), keys.NEXT_LOAD: codec.encode_number(self._next + 1)})
         self._next += 1
-        self._put(load)
+        self._index_load(load)
         return load, []
 
-    def _resumed(self, load: Load, source: str, now_ms: int) -> Load:
+    def _resume(self, load: LoadRecord, source: str, now_ms: int) -> LoadRecord:
         load = replace(load, source=source, seen_ms=now_ms)
-        self._store.write({keys.load(load.load_id): codec.load_to(load)})
+        self._store.write({keys.load(load.load_id): codec.encode_load(load)})
         self._open[load.load_id] = load
         return load
 
-    def adopt(self, space: Space, loads: Sequence[tuple[Load, tuple[Chunk, ...]]]) -> Step:
+    def import_loads(self, space: Space, loads: Sequence[tuple[LoadRecord, tuple[Chunk, ...]]]) -> PendingWrite:
         """Committed loads of another space, with their chunks, under new ids and the old commit numbers."""
         adopted = [replace(load, load_id=LoadId(self._next + i), space_id=space.space_id, space=space.name) for i, (load, _) in enumerate(loads)]
-        changes: dict[bytes, bytes | None] = {keys.NEXT_LOAD: codec.number_to(self._next + len(adopted))}
+        changes: dict[bytes, bytes | None] = {keys.NEXT_LOAD: codec.encode_number(self._next + len(adopted))}
         for load, (_, chunks) in zip(adopted, loads, strict=True):
-            changes[keys.load(load.load_id)] = codec.load_to(load)
-            changes |= {keys.chunk(load.load_id, chunk.index): codec.chunk_to(chunk) for chunk in chunks}
+            changes[keys.load(load.load_id)] = codec.encode_load(load)
+            changes |= {keys.chunk(load.load_id, chunk.index): codec.encode_chunk(chunk) for chunk in chunks}
 
         def apply() -> None:
             self._next += len(adopted)
             for load in adopted:
-                self._put(load)
+                self._index_load(load)
 
-        return Step(changes, apply)
+        return PendingWrite(changes, apply)
 
-    def get(self, load_id: int) -> Load:
+    def get(self, load_id: int) -> LoadRecord:
         """The load; NotFound says which there are."""
         load = self._open.get(LoadId(load_id))
         if load is None:
@@ -113,85 +113,85 @@ class Loads:
             if value is None:
                 newest = f"the newest is {self._next - 1}" if self._next > 1 else "there are none"
                 raise NotFound(f"load {load_id} does not exist; {newest}")
-            load = codec.load_from(value)
+            load = codec.decode_load(value)
         return load
 
-    def chunks(self, load: Load) -> list[Chunk]:
+    def chunks(self, load: LoadRecord) -> list[Chunk]:
         """Its chunks, by index."""
-        held = self._chunks.get(load.load_id)
-        if held is None:
+        open_chunks = self._chunks.get(load.load_id)
+        if open_chunks is None:
             return self._stored_chunks(load.load_id)
-        return [held[index] for index in sorted(held)]
+        return [open_chunks[index] for index in sorted(open_chunks)]
 
-    def register(self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int], *, now_ms: int) -> list[Chunk]:
+    def register_chunks(self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int], *, now_ms: int) -> list[Chunk]:
         """Take up chunks and acknowledgements, durably; gives the chunks of the call with their bases.
 
         The same chunk again gives the same answer. Another content under an index that is taken is a Conflict, written or
         not: of a chunk that was cut off, blocks may lie at parts that the other content would not overwrite.
         """
         load = self.get(load_id)
-        known = self._known(load)
-        changed, step = self._registration(load, known, chunks, written)
-        seen = self._seen(load, now_ms)
-        if changed or seen.changes:
-            self._store.write({**step.changes, **seen.changes})
-            step.apply()
-            seen.apply()
-        return [changed.get(new.index) or known[new.index] for new in chunks]
+        known_chunks = self._writable_chunks(load)
+        changed_chunks, pending_write = self._register_step(load, known_chunks, chunks, written)
+        lease_write = self._renew_lease(load, now_ms)
+        if changed_chunks or lease_write.changes:
+            self._store.write({**pending_write.changes, **lease_write.changes})
+            pending_write.apply()
+            lease_write.apply()
+        return [changed_chunks.get(new_chunk.index) or known_chunks[new_chunk.index] for new_chunk in chunks]
 
-    def _seen(self, load: Load, now_ms: int) -> Step:
+    def _renew_lease(self, load: LoadRecord, now_ms: int) -> PendingWrite:
         """A load whose client was heard of just now."""
-        if load.state is not LoadState.OPEN or now_ms - _last_seen(load) < _SEEN_STEP_MS:
-            return Step()
+        if load.state is not LoadState.OPEN or now_ms - _last_seen_ms(load) < _SEEN_INTERVAL_MS:
+            return PendingWrite()
         load = replace(load, seen_ms=now_ms)
-        return Step({keys.load(load.load_id): codec.load_to(load)}, lambda: self._open.update({load.load_id: load}))
+        return PendingWrite({keys.load(load.load_id): codec.encode_load(load)}, lambda: self._open.update({load.load_id: load}))
 
-    def _known(self, load: Load) -> dict[int, Chunk]:
+    def _writable_chunks(self, load: LoadRecord) -> dict[int, Chunk]:
         if load.state is LoadState.ABANDONED:
             raise Conflict(f"load {load.load_id} is abandoned; begin another one")
         return self._chunks[load.load_id] if load.state is LoadState.OPEN else {chunk.index: chunk for chunk in self.chunks(load)}
 
-    def _registration(self, load: Load, known: dict[int, Chunk], chunks: Sequence[NewChunk], written: Iterable[int]) -> tuple[dict[int, Chunk], Step]:
+    def _register_step(self, load: LoadRecord, known_chunks: dict[int, Chunk], chunks: Sequence[NewChunk], written: Iterable[int]) -> tuple[dict[int, Chunk], PendingWrite]:
         """The chunks of a load that a call changes, by index."""
-        fresh = self._fresh(load, known, chunks)
-        given, bases = self._spaces.take_bases(load.space_id, [(new.type_id, new.rows) for new in fresh if new.element is Element.EDGE])
-        bases_left = iter(given)
-        changed = {new.index: _registered(new, next(bases_left) if new.element is Element.EDGE else 0) for new in fresh}
+        new_chunks = self._new_chunks(load, known_chunks, chunks)
+        assigned_bases, bases_write = self._spaces.allocate_edge_ids(load.space_id, [(new_chunk.type_id, new_chunk.rows) for new_chunk in new_chunks if new_chunk.element is Element.EDGE])
+        remaining_bases = iter(assigned_bases)
+        changed_chunks = {new_chunk.index: _registered_chunk(new_chunk, next(remaining_bases) if new_chunk.element is Element.EDGE else 0) for new_chunk in new_chunks}
         for index in written:
-            chunk = changed.get(index) or known.get(index)
+            chunk = changed_chunks.get(index) or known_chunks.get(index)
             if chunk is None:
                 raise InvalidRequest(f"chunk {index} of load {load.load_id} is said to be written, but it was never registered")
             if not chunk.written:
-                changed[index] = replace(chunk, written=True)
+                changed_chunks[index] = replace(chunk, written=True)
 
         def apply() -> None:
-            bases.apply()
-            if changed:
-                self._chunks[load.load_id].update(changed)
+            bases_write.apply()
+            if changed_chunks:
+                self._chunks[load.load_id].update(changed_chunks)
 
-        return changed, Step({**bases.changes, **{keys.chunk(load.load_id, i): codec.chunk_to(chunk) for i, chunk in changed.items()}}, apply)
+        return changed_chunks, PendingWrite({**bases_write.changes, **{keys.chunk(load.load_id, i): codec.encode_chunk(chunk) for i, chunk in changed_chunks.items()}}, apply)
 
-    def _fresh(self, load: Load, known: dict[int, Chunk], chunks: Sequence[NewChunk]) -> list[NewChunk]:
+    def _new_chunks(self, load: LoadRecord, known_chunks: dict[int, Chunk], chunks: Sequence[NewChunk]) -> list[NewChunk]:
         """Those of ``chunks`` that are new; refuses those whose index has another content."""
         space = self._spaces.get(load.space_id)
         assert space is not None  # loads go with their space
-        fresh: dict[int, NewChunk] = {}
-        for new in chunks:
-            _check(new, space)
-            old = fresh.get(new.index) or known.get(new.index)
-            if old is not None and _same(old, new):
+        new_chunks: dict[int, NewChunk] = {}
+        for new_chunk in chunks:
+            _check_chunk(new_chunk, space)
+            existing = new_chunks.get(new_chunk.index) or known_chunks.get(new_chunk.index)
+            if existing is not None and _is_same_chunk(existing, new_chunk):
                 continue
-            if new.index in fresh:
-                raise InvalidRequest(f"chunk {new.index} of load {load.load_id} is registered twice in one call, with different contents")
+            if new_chunk.index in new_chunks:
+                raise InvalidRequest(f"chunk {new_chunk.index} of load {load.load_id} is registered twice in one call, with different contents")
             if load.state is not LoadState.OPEN:
-                raise Conflict(f"load {load.load_id} is committed (number {load.commit}) and takes no chunk {new.index}; begin another one")
-            if old is not None:
+                raise Conflict(f"load {load.load_id} is committed (number {load.commit}) and takes no chunk {new_chunk.index}; begin another one")
+            if existing is not None:
                 raise Conflict(
-                    f"chunk {new.index} of load {load.load_id} is registered already with another content ({old.rows} rows, digest {old.digest!r}; "
-                    f"now {new.rows} rows, digest {new.digest!r}): the source has changed since; abandon the load and load anew"
+                    f"chunk {new_chunk.index} of load {load.load_id} is registered already with another content ({existing.rows} rows, digest {existing.digest!r}; "
+                    f"now {new_chunk.rows} rows, digest {new_chunk.digest!r}): the source has changed since; abandon the load and load anew"
                 )
-            fresh[new.index] = new
-        return list(fresh.values())
+            new_chunks[new_chunk.index] = new_chunk
+        return list(new_chunks.values())
 
     def admit(self, load_id: int, *, space_id: int, host: HostId, index: int) -> tuple[int, bool, Chunk]:
         """Let a host write blocks of a chunk of an open load.
@@ -216,8 +216,8 @@ class Loads:
         if load.space_id != space_id:
             raise Conflict(f"load {load_id} is of space {load.space_id}, not of space {space_id}")
         if load.state is not LoadState.OPEN:
-            what = f"committed (number {load.commit})" if load.state is LoadState.COMMITTED else "abandoned"
-            raise Conflict(f"load {load_id} is {what} and takes no more writes; begin another one")
+            state_text = f"committed (number {load.commit})" if load.state is LoadState.COMMITTED else "abandoned"
+            raise Conflict(f"load {load_id} is {state_text} and takes no more writes; begin another one")
         space = self._spaces.get(load.space_id)
         if space is None or not any(host in hosts for hosts in space.parts):
             raise InvalidRequest(f"host {host}: it holds no partition of space {load.space!r}")
@@ -226,67 +226,67 @@ class Loads:
             raise InvalidRequest(f"chunk {index} of load {load_id} was never registered; register it before it is written")
         self._admission += 1
         admitted = self._admitted.setdefault(load.load_id, {})
-        first = host not in admitted
+        is_first = host not in admitted
         admitted[host] = self._admission
-        return self._admission, first, chunk
+        return self._admission, is_first, chunk
 
-    def unsealed(self, load_id: int, seals: Iterable[Seal] = ()) -> tuple[list[HostId], int]:
+    def unsealed_hosts(self, load_id: int, seals: Iterable[Seal] = ()) -> tuple[list[HostId], int]:
         """Return the hosts that have to be sealed before a load is committed, and the number to seal them under."""
-        sealed = {seal.host: seal.number for seal in seals}
+        seal_numbers = {seal.host: seal.number for seal in seals}
         admitted = self._admitted.get(LoadId(load_id), {})
-        return sorted(host for host, number in admitted.items() if sealed.get(host, -1) < number), self._admission
+        return sorted(host for host, number in admitted.items() if seal_numbers.get(host, -1) < number), self._admission
 
-    def commit(self, load_id: int, *, rejected: int, written: Iterable[int], settled: int, deletes: bool, seals: Sequence[Seal] = ()) -> Load:
+    def commit(self, load_id: int, *, rejected: int, written: Iterable[int], resolved_commit: int, deletes: bool, seals: Sequence[Seal] = ()) -> LoadRecord:
         """Give a load its place in the order of writes; again, the same answer.
 
-        Every part knows which nodes the load brings back that were deleted up to commit ``settled``. Where nodes were deleted
+        Every part knows which nodes the load brings back that were deleted up to commit ``resolved_commit``. Where nodes were deleted
         since, or a host may write that is not sealed, the load stays open.
         """
         load = self.get(load_id)
         if load.state is LoadState.COMMITTED:
             return load
-        known = self._known(load)
-        changed, registration = self._registration(load, known, (), written)
-        for index in sorted(known):
-            if not (changed.get(index) or known[index]).written:
+        known_chunks = self._writable_chunks(load)
+        changed_chunks, registration = self._register_step(load, known_chunks, (), written)
+        for index in sorted(known_chunks):
+            if not (changed_chunks.get(index) or known_chunks[index]).written:
                 raise InvalidRequest(f"load {load_id} can not be committed: chunk {index} is not yet written by every part that it touches")
-        if self._last_delete.get(load.space_id, 0) > settled or self.unsealed(load_id, seals)[0]:
+        if self._last_delete.get(load.space_id, 0) > resolved_commit or self.unsealed_hosts(load_id, seals)[0]:
             return load
-        fingerprint = _fingerprint(load, seals)
-        number, step = self._spaces.take_commit(load.space_id)
+        fingerprint = _combined_fingerprint(load, seals)
+        number, commit_write = self._spaces.next_commit(load.space_id)
         load = replace(load, state=LoadState.COMMITTED, commit=number, rejected=rejected, deletes=deletes, fingerprint=fingerprint)
-        self._end(load, Step({**registration.changes, **step.changes}, step.apply))
+        self._close_load(load, PendingWrite({**registration.changes, **commit_write.changes}, commit_write.apply))
         return load
 
-    def abandon(self, load_id: int, *, now_ms: int) -> Load:
+    def abandon(self, load_id: int, *, now_ms: int) -> LoadRecord:
         """Give a load up; again, the same answer. What is committed stays."""
         load = self.get(load_id)
         if load.state is LoadState.COMMITTED:
             raise Conflict(f"load {load_id} is committed (number {load.commit}) and can not be abandoned; delete what it wrote with another load")
         if load.state is LoadState.OPEN:
             load = replace(load, state=LoadState.ABANDONED, ended_ms=now_ms)
-            self._end(load, Step({keys.chunk(load_id, index): None for index in self._chunks[load.load_id]}))
+            self._close_load(load, PendingWrite({keys.chunk(load_id, index): None for index in self._chunks[load.load_id]}))
         return load
 
-    def lapsed(self, since_ms: int) -> list[Load]:
+    def expired(self, since_ms: int) -> list[LoadRecord]:
         """Return the open loads without a request since; every load has a whole lease after a start."""
-        return [load for load in self._open.values() if max(_last_seen(load), self._opened_ms) < since_ms]
+        return [load for load in self._open.values() if max(_last_seen_ms(load), self._started_ms) < since_ms]
 
-    def settle(self, load_id: LoadId) -> None:
+    def mark_purged(self, load_id: LoadId) -> None:
         """No block of an abandoned load is left anywhere: nobody need be told of it any more."""
-        load = replace(self._abandoned[load_id], settled=True)
-        self._store.write({keys.load(load_id): codec.load_to(load)})
+        load = replace(self._abandoned[load_id], is_purged=True)
+        self._store.write({keys.load(load_id): codec.encode_load(load)})
         self._abandoned[load_id] = load
 
-    def forget(self, before_ms: int) -> None:
+    def forget_abandoned(self, before_ms: int) -> None:
         """Remove the records of loads that were abandoned before, and are settled."""
-        gone = [load.load_id for load in self._abandoned.values() if load.settled and load.ended_ms < before_ms]
-        if gone:
-            self._store.write({keys.load(load_id): None for load_id in gone})
-            for load_id in gone:
+        purged_ids = [load.load_id for load in self._abandoned.values() if load.is_purged and load.ended_ms < before_ms]
+        if purged_ids:
+            self._store.write({keys.load(load_id): None for load_id in purged_ids})
+            for load_id in purged_ids:
                 del self._abandoned[load_id]
 
-    def dead(self, space_id: SpaceId, load_ids: Iterable[int]) -> list[LoadId]:
+    def dead_loads(self, space_id: SpaceId, load_ids: Iterable[int]) -> list[LoadId]:
         """Those of a storaged's loads of a space that are neither open nor committed.
 
         Never one that this catalog has not given out yet: it was restored from an older state of itself, and knows no better.
@@ -294,51 +294,51 @@ class Loads:
         alive = {load_id for _, load_id in self._committed.get(space_id, ())} | set(self._open)
         return sorted(LoadId(load_id) for load_id in set(load_ids) if load_id not in alive and 0 < load_id < self._next)
 
-    def _end(self, load: Load, step: Step) -> None:
-        self._store.write({**step.changes, keys.load(load.load_id): codec.load_to(load)})
-        step.apply()
+    def _close_load(self, load: LoadRecord, pending_write: PendingWrite) -> None:
+        self._store.write({**pending_write.changes, keys.load(load.load_id): codec.encode_load(load)})
+        pending_write.apply()
         del self._open[load.load_id]
         del self._chunks[load.load_id]
         self._admitted.pop(load.load_id, None)
-        self._put(load)
+        self._index_load(load)
 
-    def skip_ids(self, first: int) -> None:
-        """Give out no identifier below ``first`` from now on; the store has it already."""
-        self._next = max(self._next, first)
+    def skip_ids(self, first_id: int) -> None:
+        """Give out no identifier below ``first_id`` from now on; the store has it already."""
+        self._next = max(self._next, first_id)
 
-    def drop(self, space_id: SpaceId) -> Step:
+    def drop(self, space_id: SpaceId) -> PendingWrite:
         """The end of a space's loads."""
         changes: dict[bytes, bytes | None] = {}
-        gone = [load_id for load_id, load in self._open.items() if load.space_id == space_id]
-        given_up = [load_id for load_id, load in self._abandoned.items() if load.space_id == space_id]
-        for load_id in [*gone, *given_up, *(load_id for _, load_id in self._committed.get(space_id, ()))]:
+        open_ids = [load_id for load_id, load in self._open.items() if load.space_id == space_id]
+        abandoned_ids = [load_id for load_id, load in self._abandoned.items() if load.space_id == space_id]
+        for load_id in [*open_ids, *abandoned_ids, *(load_id for _, load_id in self._committed.get(space_id, ()))]:
             changes[keys.load(load_id)] = None
             changes |= {key: None for key, _ in self._store.range(keys.chunks(load_id))}
 
         def apply() -> None:
-            for load_id in gone:
+            for load_id in open_ids:
                 del self._open[load_id]
                 del self._chunks[load_id]
                 self._admitted.pop(load_id, None)
-            for load_id in given_up:
+            for load_id in abandoned_ids:
                 del self._abandoned[load_id]
             self._committed.pop(space_id, None)
             self._last_delete.pop(space_id, None)
-            self._named = {name: load_id for name, load_id in self._named.items() if name[0] != space_id}
+            self._by_resume_key = {name: load_id for name, load_id in self._by_resume_key.items() if name[0] != space_id}
 
-        return Step(changes, apply)
+        return PendingWrite(changes, apply)
 
     def open_ids(self) -> list[LoadId]:
         """Return all open loads."""
         return sorted(self._open)
 
-    def open_of(self, space_id: SpaceId) -> list[LoadId]:
+    def open_in_space(self, space_id: SpaceId) -> list[LoadId]:
         """The open loads of a space."""
         return sorted(load.load_id for load in self._open.values() if load.space_id == space_id)
 
-    def abandoned_of(self, space_id: SpaceId) -> list[LoadId]:
+    def unpurged_in_space(self, space_id: SpaceId) -> list[LoadId]:
         """The abandoned loads of a space that some storaged may still hold blocks of."""
-        return sorted(load.load_id for load in self._abandoned.values() if load.space_id == space_id and not load.settled)
+        return sorted(load.load_id for load in self._abandoned.values() if load.space_id == space_id and not load.is_purged)
 
     def committed_up_to(self, space_id: SpaceId, cut: int) -> list[tuple[int, LoadId]]:
         """(commit number, load) of a space up to a cut, in commit order."""
@@ -350,9 +350,9 @@ class Loads:
         return committed[bisect_right(committed, after, key=lambda pair: pair[0]) :]
 
     def _stored_chunks(self, load_id: LoadId) -> list[Chunk]:
-        return [codec.chunk_from(value) for _, value in self._store.range(keys.chunks(load_id))]
+        return [codec.decode_chunk(value) for _, value in self._store.range(keys.chunks(load_id))]
 
-    def _put(self, load: Load) -> None:
+    def _index_load(self, load: LoadRecord) -> None:
         match load.state:
             case LoadState.OPEN:
                 self._open[load.load_id] = load
@@ -362,12 +362,12 @@ class Loads:
                 if load.deletes:
                     self._last_delete[load.space_id] = max(load.commit, self._last_delete.get(load.space_id, 0))
                 if load.resume_key:
-                    self._named[load.space_id, load.resume_key, load.source] = load.load_id
+                    self._by_resume_key[load.space_id, load.resume_key, load.source] = load.load_id
             case LoadState.ABANDONED:
                 self._abandoned[load.load_id] = load
 
 
-def _check(chunk: NewChunk, space: Space) -> None:
+def _check_chunk(chunk: NewChunk, space: Space) -> None:
     types = space.schema.node_types if chunk.element is Element.NODE else space.schema.edge_types
     if chunk.type_id >= len(types):
         raise InvalidRequest(
@@ -379,26 +379,26 @@ def _check(chunk: NewChunk, space: Space) -> None:
         raise InvalidRequest(f"chunk {chunk.index}: its digest is empty; a chunk is known by its content")
 
 
-def _fingerprint(load: Load, seals: Sequence[Seal]) -> tuple[PartFingerprint, ...]:
+def _combined_fingerprint(load: LoadRecord, seals: Sequence[Seal]) -> tuple[PartFingerprint, ...]:
     """Return what all hosts together hold of a load, by partition."""
-    found: dict[int, PartFingerprint] = {}
+    fingerprints: dict[int, PartFingerprint] = {}
     for seal in seals:
         for fingerprint in seal.parts:
-            if found.setdefault(fingerprint.part, fingerprint) != fingerprint:
+            if fingerprints.setdefault(fingerprint.part, fingerprint) != fingerprint:
                 raise Corrupt(
                     f"load {load.load_id}, partition {fingerprint.part}: host {seal.host} holds {fingerprint}, another one "
-                    f"{found[fingerprint.part]}; abandon the load and write it again"
+                    f"{fingerprints[fingerprint.part]}; abandon the load and write it again"
                 )
-    return tuple(found[part] for part in sorted(found))
+    return tuple(fingerprints[part] for part in sorted(fingerprints))
 
 
-def _last_seen(load: Load) -> int:
+def _last_seen_ms(load: LoadRecord) -> int:
     return load.seen_ms or load.created_ms
 
 
-def _same(old: NewChunk, new: NewChunk) -> bool:
+def _is_same_chunk(old: NewChunk, new: NewChunk) -> bool:
     return (old.element, old.type_id, old.rows, old.digest) == (new.element, new.type_id, new.rows, new.digest)
 
 
-def _registered(new: NewChunk, base: int) -> Chunk:
-    return Chunk(index=new.index, element=new.element, type_id=new.type_id, rows=new.rows, digest=new.digest, base=base, written=False)
+def _registered_chunk(new_chunk: NewChunk, base: int) -> Chunk:
+    return Chunk(index=new_chunk.index, element=new_chunk.element, type_id=new_chunk.type_id, rows=new_chunk.rows, digest=new_chunk.digest, base=base, written=False)

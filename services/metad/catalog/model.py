@@ -11,7 +11,7 @@ from asterism_proto.indexes import Index
 from asterism_proto.schema import Schema
 from metad.ids import HostId, JobId, LoadId, PinId, SpaceId
 from metad.store.port import Changes
-from metad.totals import Element, PartImage, Total
+from metad.totals import Element, PartImageDigest, PartitionStats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class LoadState(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class LoadRecord:
     """A run of writes that becomes visible as one."""
 
     load_id: LoadId
@@ -62,7 +62,7 @@ class Load:
     """When it was abandoned."""
     fingerprint: tuple[PartFingerprint, ...] | None = None
     """Of a committed one: what it wrote, by partition; None where a release before committed it."""
-    settled: bool = False
+    is_purged: bool = False
     """Of an abandoned one: whether every storaged of its space has said that none of its blocks is left."""
 
 
@@ -107,8 +107,8 @@ class Manifest:
     cut: int
     job_id: JobId
     created_ms: int
-    totals: tuple[Total, ...]
-    images: tuple[PartImage, ...]
+    totals: tuple[PartitionStats, ...]
+    images: tuple[PartImageDigest, ...]
     digest: str
     """sha256 of all of the above as it travels; empty before it is sealed. Of a restored version, of the original."""
     origin_space_id: int = 0
@@ -137,7 +137,7 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PendingWrite:
     """A change that is decided but not made: what to write, and what to take on once that is durable."""
 
     changes: Changes = field(default_factory=dict)

@@ -6,37 +6,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from asterism_proto.errors import Busy, InvalidRequest, NotFound
-from metad.catalog.model import Manifest, Pin, Space, Step
+from metad.catalog.model import Manifest, Pin, Space, PendingWrite
 from metad.ids import PinId, SpaceId
 from metad.store import codec, keys
 from metad.store.port import MetaStore
 
-_TERM_MS = 60_000
-_LEAST_TERM_MS = 1_000
-_LONGEST_OWNER = 256
+_DEFAULT_TERM_MS = 60_000
+_MIN_TERM_MS = 1_000
+_MAX_OWNER_CHARS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PinRules:
+class PinLimits:
     """What may be pinned."""
 
-    term_limit_ms: int = 86_400_000
+    max_term_ms: int = 86_400_000
     """The longest term."""
-    limit: int = 1000
+    max_pins: int = 1000
     """Pins of one space at a time."""
 
 
 class Pins:
     """Every pin there is. Renewals live in memory: whoever had a pin when metad stopped has a full term from its start."""
 
-    def __init__(self, store: MetaStore, rules: PinRules, *, now_ms: int) -> None:
+    def __init__(self, store: MetaStore, limits: PinLimits, *, now_ms: int) -> None:
         self._store = store
-        self._rules = rules
-        self._next = codec.number_from(store.get(keys.NEXT_PIN), default=1)
-        stored = (codec.pin_from(value) for _, value in store.range(keys.PINS))
+        self._limits = limits
+        self._next = codec.decode_number(store.get(keys.NEXT_PIN), default=1)
+        stored = (codec.decode_pin(value) for _, value in store.range(keys.PINS))
         self._pins = {pin.pin_id: replace(pin, expires_ms=now_ms + pin.term_ms) for pin in stored}
 
-    def take(self, space: Space, manifest: Manifest, *, term_s: float, owner: str, now_ms: int) -> Pin:
+    def create(self, space: Space, manifest: Manifest, *, term_s: float, owner: str, now_ms: int) -> Pin:
         """A new pin on a version, for a term of seconds; 0 for a minute.
 
         Raises
@@ -46,15 +46,15 @@ class Pins:
         Busy
             Where the space has as many pins as it may.
         """
-        limit_s = self._rules.term_limit_ms / 1000
-        if term_s != 0 and not _LEAST_TERM_MS / 1000 <= term_s <= limit_s:
-            raise InvalidRequest(f"a pin's term of {term_s} s: expected {_LEAST_TERM_MS / 1000:g} to {limit_s:g} s, or 0 for {_TERM_MS / 1000:g} s")
-        if len(owner) > _LONGEST_OWNER:
-            raise InvalidRequest(f"a pin's owner of {len(owner)} characters ({owner[:40]!r}...): expected at most {_LONGEST_OWNER}")
-        taken = self.of(space.space_id)
-        if len(taken) >= self._rules.limit:
-            raise Busy(f"space {space.name!r} has {len(taken)} pins, as many as it may; release some, or wait until the first ends")
-        term_ms = int(term_s * 1000) or min(_TERM_MS, self._rules.term_limit_ms)
+        limit_s = self._limits.max_term_ms / 1000
+        if term_s != 0 and not _MIN_TERM_MS / 1000 <= term_s <= limit_s:
+            raise InvalidRequest(f"a pin's term of {term_s} s: expected {_MIN_TERM_MS / 1000:g} to {limit_s:g} s, or 0 for {_DEFAULT_TERM_MS / 1000:g} s")
+        if len(owner) > _MAX_OWNER_CHARS:
+            raise InvalidRequest(f"a pin's owner of {len(owner)} characters ({owner[:40]!r}...): expected at most {_MAX_OWNER_CHARS}")
+        space_pins = self.of_space(space.space_id)
+        if len(space_pins) >= self._limits.max_pins:
+            raise Busy(f"space {space.name!r} has {len(space_pins)} pins, as many as it may; release some, or wait until the first ends")
+        term_ms = int(term_s * 1000) or min(_DEFAULT_TERM_MS, self._limits.max_term_ms)
         pin = Pin(
             pin_id=PinId(self._next),
             space_id=space.space_id,
@@ -65,7 +65,7 @@ class Pins:
             created_ms=now_ms,
             expires_ms=now_ms + term_ms,
         )
-        self._store.write({keys.pin(pin.pin_id): codec.pin_to(pin), keys.NEXT_PIN: codec.number_to(self._next + 1)})
+        self._store.write({keys.pin(pin.pin_id): codec.encode_pin(pin), keys.NEXT_PIN: codec.encode_number(self._next + 1)})
         self._next += 1
         self._pins[pin.pin_id] = pin
         return pin
@@ -83,38 +83,38 @@ class Pins:
         """End a pin; None where it has ended already."""
         pin = self._pins.get(PinId(pin_id))
         if pin is not None:
-            self._end([pin])
+            self._delete([pin])
         return pin
 
     def expire(self, now_ms: int) -> list[Pin]:
         """End the pins whose term is over."""
-        over = [pin for pin in self._pins.values() if pin.expires_ms <= now_ms]
-        if over:
-            self._end(over)
-        return over
+        expired = [pin for pin in self._pins.values() if pin.expires_ms <= now_ms]
+        if expired:
+            self._delete(expired)
+        return expired
 
     def all(self) -> list[Pin]:
         """By id."""
         return list(self._pins.values())
 
-    def of(self, space_id: SpaceId) -> list[Pin]:
+    def of_space(self, space_id: SpaceId) -> list[Pin]:
         """Those of a space, by id."""
         return [pin for pin in self._pins.values() if pin.space_id == space_id]
 
-    def versions(self, space_id: SpaceId) -> set[int]:
+    def pinned_versions(self, space_id: SpaceId) -> set[int]:
         """The versions of a space that somebody pins."""
-        return {pin.version for pin in self.of(space_id)}
+        return {pin.version for pin in self.of_space(space_id)}
 
-    def skip_ids(self, first: int) -> None:
-        """Give out no identifier below ``first`` from now on; the store has it already."""
-        self._next = max(self._next, first)
+    def skip_ids(self, first_id: int) -> None:
+        """Give out no identifier below ``first_id`` from now on; the store has it already."""
+        self._next = max(self._next, first_id)
 
-    def drop(self, space_id: SpaceId) -> Step:
+    def drop(self, space_id: SpaceId) -> PendingWrite:
         """The end of a space's pins."""
-        gone = self.of(space_id)
-        return Step({keys.pin(pin.pin_id): None for pin in gone}, lambda: self._forget(gone))
+        space_pins = self.of_space(space_id)
+        return PendingWrite({keys.pin(pin.pin_id): None for pin in space_pins}, lambda: self._forget(space_pins))
 
-    def _end(self, pins: Sequence[Pin]) -> None:
+    def _delete(self, pins: Sequence[Pin]) -> None:
         self._store.write({keys.pin(pin.pin_id): None for pin in pins})
         self._forget(pins)
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import Enum
 
 from asterism_proto.errors import Corrupt
-from metad.catalog.model import Step
+from metad.catalog.model import PendingWrite
 from metad.ids import HostId
 from metad.store import codec, keys
 from metad.store.port import MetaStore
@@ -28,7 +28,7 @@ class RemovalKind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
+class RemovalRequest:
     """An order to storageds to remove something."""
 
     removal_id: int = 0
@@ -43,7 +43,7 @@ class Removal:
     created_ms: int
 
     @property
-    def named(self) -> tuple[RemovalKind, int, int, tuple[int, ...]]:
+    def target(self) -> tuple[RemovalKind, int, int, tuple[int, ...]]:
         """The data to remove."""
         return (self.kind, self.space_id, self.job_id, self.loads)
 
@@ -53,89 +53,89 @@ class Removals:
 
     def __init__(self, store: MetaStore) -> None:
         self._store = store
-        self._orders = {removal.removal_id: removal for removal in (_from(value) for _, value in store.range(keys.REMOVALS))}
-        self._next = codec.number_from(store.get(keys.NEXT_REMOVAL), default=1)
-        self._cleaned = {keys.last_number(key) for key, _ in store.range(keys.CLEANED)}
+        self._pending = {removal.removal_id: removal for removal in (_decode_removal(value) for _, value in store.range(keys.REMOVALS))}
+        self._next = codec.decode_number(store.get(keys.NEXT_REMOVAL), default=1)
+        self._cleaned = {keys.last_number(key) for key, _ in store.range(keys.CLEANED_JOBS)}
 
-    def of(self, host: HostId) -> list[Removal]:
+    def of_host(self, host: HostId) -> list[RemovalRequest]:
         """Return the orders that a storaged has not carried out yet, by id."""
-        return [removal for removal in self._orders.values() if host in removal.hosts]
+        return [removal for removal in self._pending.values() if host in removal.hosts]
 
-    def pending(self) -> list[Removal]:
+    def pending(self) -> list[RemovalRequest]:
         """Return all orders, by id."""
-        return list(self._orders.values())
+        return list(self._pending.values())
 
-    def order(self, removals: Iterable[Removal], *, cleaned: Iterable[int] = ()) -> Step:
+    def add(self, removals: Iterable[RemovalRequest], *, cleaned: Iterable[int] = ()) -> PendingWrite:
         """Return the step that adds orders, and marks jobs whose leftovers they remove."""
-        fresh = [replace(removal, removal_id=self._next + i) for i, removal in enumerate(r for r in removals if r.hosts)]
-        self._next += len(fresh)  # even if the step is not taken: several may be parts of one write
-        marked = set(cleaned) - self._cleaned
-        changes: dict[bytes, bytes | None] = {keys.removal(removal.removal_id): _to(removal) for removal in fresh}
-        changes |= {keys.cleaned(job_id): b"1" for job_id in marked}
-        if fresh:
-            changes[keys.NEXT_REMOVAL] = codec.number_to(self._next)
+        new_removals = [replace(removal, removal_id=self._next + i) for i, removal in enumerate(r for r in removals if r.hosts)]
+        self._next += len(new_removals)  # even if the step is not taken: several may be parts of one write
+        newly_cleaned = set(cleaned) - self._cleaned
+        changes: dict[bytes, bytes | None] = {keys.removal(removal.removal_id): _encode_removal(removal) for removal in new_removals}
+        changes |= {keys.cleaned_job(job_id): b"1" for job_id in newly_cleaned}
+        if new_removals:
+            changes[keys.NEXT_REMOVAL] = codec.encode_number(self._next)
 
         def apply() -> None:
-            self._orders |= {removal.removal_id: removal for removal in fresh}
-            self._cleaned |= marked
+            self._pending |= {removal.removal_id: removal for removal in new_removals}
+            self._cleaned |= newly_cleaned
 
-        return Step(changes, apply)
+        return PendingWrite(changes, apply)
 
     def is_cleaned(self, job_id: int) -> bool:
         """Return whether the removal of a job's leftovers was ordered."""
         return job_id in self._cleaned
 
-    def withdraw_job(self, job_id: int) -> Step:
+    def cancel_job(self, job_id: int) -> PendingWrite:
         """Return the step that cancels a job's orders, so that it can resume from its leftovers."""
-        gone = [r.removal_id for r in self._orders.values() if r.job_id == job_id]
-        changes: dict[bytes, bytes | None] = {keys.removal(removal_id): None for removal_id in gone}
+        removal_ids = [r.removal_id for r in self._pending.values() if r.job_id == job_id]
+        changes: dict[bytes, bytes | None] = {keys.removal(removal_id): None for removal_id in removal_ids}
         if job_id in self._cleaned:
-            changes[keys.cleaned(job_id)] = None
+            changes[keys.cleaned_job(job_id)] = None
 
         def apply() -> None:
-            for removal_id in gone:
-                self._orders.pop(removal_id, None)
+            for removal_id in removal_ids:
+                self._pending.pop(removal_id, None)
             self._cleaned.discard(job_id)
 
-        return Step(changes, apply)
+        return PendingWrite(changes, apply)
 
-    def skip_ids(self, first: int) -> None:
-        """Assign no identifier below ``first`` from now on; the store has it already."""
-        self._next = max(self._next, first)
+    def skip_ids(self, first_id: int) -> None:
+        """Assign no identifier below ``first_id`` from now on; the store has it already."""
+        self._next = max(self._next, first_id)
 
-    def forget_job(self, job_id: int) -> Step:
+    def clear_cleaned(self, job_id: int) -> PendingWrite:
         """Return the step that clears the mark of a job's leftovers; the orders stay."""
         if job_id not in self._cleaned:
-            return Step()
-        return Step({keys.cleaned(job_id): None}, lambda: self._cleaned.discard(job_id))
+            return PendingWrite()
+        return PendingWrite({keys.cleaned_job(job_id): None}, lambda: self._cleaned.discard(job_id))
 
-    def acknowledge(self, host: HostId, removal_ids: Sequence[int]) -> list[Removal]:
+    def acknowledge(self, host: HostId, removal_ids: Sequence[int]) -> list[RemovalRequest]:
         """Record durably which orders a storaged has carried out; return those that are new."""
-        done = [r for removal_id in removal_ids if (r := self._orders.get(removal_id)) is not None and host in r.hosts]
+        completed = [r for removal_id in removal_ids if (r := self._pending.get(removal_id)) is not None and host in r.hosts]
         changes: dict[bytes, bytes | None] = {}
-        left: dict[int, Removal] = {}
-        for removal in done:
-            left[removal.removal_id] = replace(removal, hosts=tuple(other for other in removal.hosts if other != host))
-            changes[keys.removal(removal.removal_id)] = _to(left[removal.removal_id]) if left[removal.removal_id].hosts else None
+        remaining: dict[int, RemovalRequest] = {}
+        for removal in completed:
+            remaining[removal.removal_id] = replace(removal, hosts=tuple(other for other in removal.hosts if other != host))
+            changes[keys.removal(removal.removal_id)] = _encode_removal(remaining[removal.removal_id]) if remaining[removal.removal_id].hosts else None
         if changes:
             self._store.write(changes)
-            for removal_id, removal in left.items():
+            for removal_id, removal in remaining.items():
                 if removal.hosts:
-                    self._orders[removal_id] = removal
+                    self._pending[removal_id] = removal
                 else:
-                    del self._orders[removal_id]
-        return done
+                    del self._pending[removal_id]
+        return completed
 
 
-def _to(removal: Removal) -> bytes:
+def _encode_removal(removal: RemovalRequest) -> bytes:
     return json.dumps({**asdict(removal), "kind": removal.kind.name}, sort_keys=True).encode()
 
 
-def _from(value: bytes) -> Removal:
+def _decode_removal(value: bytes) -> RemovalRequest:
     try:
         data = json.loads(value)
         hosts = tuple(HostId(host) for host in data["hosts"])
-        return Removal(**{**data, "kind": RemovalKind[data["kind"]], "loads": tuple(data["loads"]), "hosts": hosts})
+        return RemovalRequest(**{**data, "kind": RemovalKind[data["kind"]], "loads": tuple(data["loads"]), "hosts": hosts})
     except (ValueError, KeyError, TypeError) as error:
         raise Corrupt(
             f"stored removal order={value[:200]!r}: expected a JSON record ({error}); restore metad's data folder from a snapshot"

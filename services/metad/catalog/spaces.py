@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound, NotReady
 from asterism_proto.schema import Schema
-from asterism_proto.words import NAME
-from metad.catalog.model import Space, Step
+from asterism_proto.words import NAME_PATTERN
+from metad.catalog.model import Space, PendingWrite
 from metad.ids import HostId, SpaceId
 from metad.store import codec, keys
 from metad.store.port import MetaStore
 
-_LAST_EDGE_ID = (1 << 62) - 1
+_MAX_EDGE_ID = (1 << 62) - 1
 
 
 class Spaces:
@@ -21,11 +21,11 @@ class Spaces:
 
     def __init__(self, store: MetaStore) -> None:
         self._store = store
-        self._by_id = {space.space_id: space for space in map(codec.space_from, _values(store, keys.SPACES))}
+        self._by_id = {space.space_id: space for space in map(codec.decode_space, _values(store, keys.SPACES))}
         self._by_name = {space.name: space for space in self._by_id.values()}
-        self._next = codec.number_from(store.get(keys.NEXT_SPACE), default=1)
-        self._commits = {keys.last_number(key): codec.number_from(value) for key, value in store.range(keys.COMMITS)}
-        self._bases = {(int(key.split(b"/")[-2]), keys.last_number(key)): codec.number_from(value) for key, value in store.range(keys.BASES)}
+        self._next = codec.decode_number(store.get(keys.NEXT_SPACE), default=1)
+        self._commits = {keys.last_number(key): codec.decode_number(value) for key, value in store.range(keys.COMMITS)}
+        self._bases = {(int(key.split(b"/")[-2]), keys.last_number(key)): codec.decode_number(value) for key, value in store.range(keys.BASES)}
 
     def all(self) -> list[Space]:
         """By id."""
@@ -35,48 +35,48 @@ class Spaces:
         """The space with this id, if it is there."""
         return self._by_id.get(SpaceId(space_id))
 
-    def named(self, name: str) -> Space:
+    def find_by_name(self, name: str) -> Space:
         """The space of this name; NotFound says which there are."""
         if not name:
             raise InvalidRequest("which space? its name is empty")
         space = self._by_name.get(name)
         if space is None:
-            raise NotFound(f"space {name!r} does not exist; there {_listed(sorted(self._by_name))}")
+            raise NotFound(f"space {name!r} does not exist; there {_describe_names(sorted(self._by_name))}")
         return space
 
     def create(self, name: str, schema: Schema, *, if_not_exists: bool, storageds: Sequence[HostId], now_ms: int) -> tuple[Space, bool]:
         """A new space with its parts dealt round-robin to ``storageds``, or the equal one that is there; and whether it is new."""
-        if not NAME.fullmatch(name):
+        if not NAME_PATTERN.fullmatch(name):
             raise InvalidRequest(f"space {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -")
-        known = self._by_name.get(name)
-        if known is not None:
-            if if_not_exists and known.schema == schema:
-                return known, False
-            how = "has another schema" if if_not_exists else "exists"
-            raise Conflict(f"space {name!r} {how} already (id {known.space_id}); drop it first or choose another name")
-        space = self._new(name, schema, storageds, now_ms)
-        self._store.write({keys.space(space.space_id): codec.space_to(space), keys.NEXT_SPACE: codec.number_to(self._next + 1)})
+        existing = self._by_name.get(name)
+        if existing is not None:
+            if if_not_exists and existing.schema == schema:
+                return existing, False
+            reason = "has another schema" if if_not_exists else "exists"
+            raise Conflict(f"space {name!r} {reason} already (id {existing.space_id}); drop it first or choose another name")
+        space = self._make_space(name, schema, storageds, now_ms)
+        self._store.write({keys.space(space.space_id): codec.encode_space(space), keys.NEXT_SPACE: codec.encode_number(self._next + 1)})
         self._next += 1
         self._put(space)
         return space, True
 
-    def adopt(
+    def create_from_record(
         self, name: str, schema: Schema, *, last_commit: int, next_edge_ids: Sequence[int], storageds: Sequence[HostId], now_ms: int
-    ) -> tuple[Space, Step]:
+    ) -> tuple[Space, PendingWrite]:
         """A new space whose commit numbers and edge ids go on from where another one's were."""
-        if not NAME.fullmatch(name):
+        if not NAME_PATTERN.fullmatch(name):
             raise InvalidRequest(f"space {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -")
-        known = self._by_name.get(name)
-        if known is not None:
-            raise Conflict(f"space {name!r} exists already (id {known.space_id}); drop it first or choose another name")
-        space = self._new(name, schema, storageds, now_ms)
+        existing = self._by_name.get(name)
+        if existing is not None:
+            raise Conflict(f"space {name!r} exists already (id {existing.space_id}); drop it first or choose another name")
+        space = self._make_space(name, schema, storageds, now_ms)
         bases: dict[tuple[int, int], int] = {(space.space_id, type_id): base for type_id, base in enumerate(next_edge_ids) if base}
         changes: dict[bytes, bytes | None] = {
-            keys.space(space.space_id): codec.space_to(space),
-            keys.NEXT_SPACE: codec.number_to(self._next + 1),
-            keys.commit(space.space_id): codec.number_to(last_commit),
+            keys.space(space.space_id): codec.encode_space(space),
+            keys.NEXT_SPACE: codec.encode_number(self._next + 1),
+            keys.commit(space.space_id): codec.encode_number(last_commit),
         }
-        changes |= {keys.base(*key): codec.number_to(base) for key, base in bases.items()}
+        changes |= {keys.base(*key): codec.encode_number(base) for key, base in bases.items()}
 
         def apply() -> None:
             self._next += 1
@@ -84,9 +84,9 @@ class Spaces:
             self._commits[space.space_id] = last_commit
             self._bases |= bases
 
-        return space, Step(changes, apply)
+        return space, PendingWrite(changes, apply)
 
-    def _new(self, name: str, schema: Schema, storageds: Sequence[HostId], now_ms: int) -> Space:
+    def _make_space(self, name: str, schema: Schema, storageds: Sequence[HostId], now_ms: int) -> Space:
         if not storageds:
             raise NotReady(f"space {name!r} needs storageds to hold its {schema.parts} parts, and none is online; start one")
         return Space(
@@ -98,11 +98,11 @@ class Spaces:
             created_ms=now_ms,
         )
 
-    def skip_ids(self, first: int) -> None:
-        """Give out no identifier below ``first`` from now on; the store has it already."""
-        self._next = max(self._next, first)
+    def skip_ids(self, first_id: int) -> None:
+        """Give out no identifier below ``first_id`` from now on; the store has it already."""
+        self._next = max(self._next, first_id)
 
-    def drop(self, space: Space) -> Step:
+    def drop(self, space: Space) -> PendingWrite:
         """The end of a space. Its id is never given again."""
         changes: dict[bytes, bytes | None] = {keys.space(space.space_id): None, keys.commit(space.space_id): None}
         changes |= {keys.base(owner, type_id): None for owner, type_id in self._bases if owner == space.space_id}
@@ -113,12 +113,12 @@ class Spaces:
             self._commits.pop(space.space_id, None)
             self._bases = {key: base for key, base in self._bases.items() if key[0] != space.space_id}
 
-        return Step(changes, apply)
+        return PendingWrite(changes, apply)
 
-    def advance(self, space: Space, version: int) -> Step:
+    def set_version(self, space: Space, version: int) -> PendingWrite:
         """The space with a newer current version."""
         space = replace(space, version=version)
-        return Step({keys.space(space.space_id): codec.space_to(space)}, lambda: self._put(space))
+        return PendingWrite({keys.space(space.space_id): codec.encode_space(space)}, lambda: self._put(space))
 
     def last_commit(self, space_id: SpaceId) -> int:
         """The newest commit number of a space; 0 = none."""
@@ -128,58 +128,58 @@ class Spaces:
         """The next edge id of every edge type."""
         return tuple(self._bases.get((space.space_id, type_id), 0) for type_id in range(len(space.schema.edge_types)))
 
-    def take_commit(self, space_id: SpaceId) -> tuple[int, Step]:
+    def next_commit(self, space_id: SpaceId) -> tuple[int, PendingWrite]:
         """The next commit number of a space."""
         number = self.last_commit(space_id) + 1
-        return number, Step({keys.commit(space_id): codec.number_to(number)}, lambda: self._commits.update({space_id: number}))
+        return number, PendingWrite({keys.commit(space_id): codec.encode_number(number)}, lambda: self._commits.update({space_id: number}))
 
-    def take_bases(self, space_id: SpaceId, wanted: Sequence[tuple[int, int]]) -> tuple[list[int], Step]:
+    def allocate_edge_ids(self, space_id: SpaceId, runs: Sequence[tuple[int, int]]) -> tuple[list[int], PendingWrite]:
         """First edge ids for runs of (edge type, rows), never given before."""
         bases = dict(self._bases)
-        given = []
+        first_ids = []
         changes: dict[bytes, bytes | None] = {}
-        for type_id, rows in wanted:
+        for type_id, rows in runs:
             base = bases.get((space_id, type_id), 0)
-            if base + rows > _LAST_EDGE_ID:
+            if base + rows > _MAX_EDGE_ID:
                 raise InvalidRequest(f"edge type {type_id}: {rows} more edge ids after {base} pass 2^62")
-            given.append(base)
+            first_ids.append(base)
             bases[space_id, type_id] = base + rows
-            changes[keys.base(space_id, type_id)] = codec.number_to(base + rows)
+            changes[keys.base(space_id, type_id)] = codec.encode_number(base + rows)
 
         def apply() -> None:
             self._bases = bases
 
-        return given, Step(changes, apply)
+        return first_ids, PendingWrite(changes, apply)
 
     def _put(self, space: Space) -> None:
         self._by_id[space.space_id] = space
         self._by_name[space.name] = space
 
 
-def held_parts(space: Space, host: HostId) -> list[int]:
+def parts_of_host(space: Space, host: HostId) -> list[int]:
     """The parts of a space that a storaged holds."""
     return [part for part, hosts in enumerate(space.parts) if host in hosts]
 
 
-def hosts_of(space: Space) -> set[HostId]:
+def space_hosts(space: Space) -> set[HostId]:
     """The storageds that hold a part of a space."""
     return {host for hosts in space.parts for host in hosts}
 
 
-def shares(space: Space) -> dict[HostId, list[int]]:
+def parts_by_host(space: Space) -> dict[HostId, list[int]]:
     """The parts of a space by the storaged that builds them: the first of each part's hosts."""
-    found: dict[HostId, list[int]] = {}
+    host_parts: dict[HostId, list[int]] = {}
     for part, hosts in enumerate(space.parts):
-        found.setdefault(hosts[0], []).append(part)
-    return found
+        host_parts.setdefault(hosts[0], []).append(part)
+    return host_parts
 
 
 def _values(store: MetaStore, prefix: bytes) -> list[bytes]:
     return [value for _, value in store.range(prefix)]
 
 
-def _listed(names: list[str]) -> str:
+def _describe_names(names: list[str]) -> str:
     if not names:
         return "are none"
-    shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-    return f"{'is' if len(names) == 1 else 'are'} {shown}"
+    text = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    return f"{'is' if len(names) == 1 else 'are'} {text}"

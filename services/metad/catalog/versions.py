@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from asterism_proto.errors import NotFound
 from metad import wire
-from metad.catalog.model import Manifest, Space, Step
+from metad.catalog.model import Manifest, Space, PendingWrite
 from metad.catalog.spaces import Spaces
 from metad.ids import SpaceId
 from metad.jobs.model import Job
 from metad.store import codec, keys
 from metad.store.port import MetaStore
-from metad.totals import Result
+from metad.totals import TaskResult
 
 
 class Versions:
@@ -22,33 +22,33 @@ class Versions:
         self._spaces = spaces
         self._served: dict[SpaceId, tuple[Manifest, ...]] = {}
         for _, value in store.range(keys.VERSIONS):
-            manifest = codec.manifest_from(value)
+            manifest = codec.decode_manifest(value)
             self._served[manifest.space_id] = (*self._served.get(manifest.space_id, ()), manifest)
 
-    def served(self, space_id: SpaceId) -> tuple[Manifest, ...]:
+    def served_versions(self, space_id: SpaceId) -> tuple[Manifest, ...]:
         """Those to serve, ascending; the last is the current one."""
         return self._served.get(space_id, ())
 
     def current(self, space_id: SpaceId) -> Manifest | None:
         """The newest one, where there is one."""
-        served = self.served(space_id)
-        return served[-1] if served else None
+        manifests = self.served_versions(space_id)
+        return manifests[-1] if manifests else None
 
     def get(self, space: Space, version: int) -> Manifest:
         """One version, 0 for the current one; NotFound says which there are."""
-        served = self.served(space.space_id)
-        if not served:
+        manifests = self.served_versions(space.space_id)
+        if not manifests:
             raise NotFound(f"space {space.name!r} has no published version yet; submit a build")
         number = version or space.version
-        for manifest in served:
+        for manifest in manifests:
             if manifest.version == number:
                 return manifest
-        there = ", ".join(str(manifest.version) for manifest in served)
-        raise NotFound(f"version {number} of space {space.name!r} is not there; there are {there}")
+        available = ", ".join(str(manifest.version) for manifest in manifests)
+        raise NotFound(f"version {number} of space {space.name!r} is not there; there are {available}")
 
-    def publish(self, space: Space, job: Job, result: Result, *, now_ms: int, origin: Manifest | None = None) -> Step:
+    def publish(self, space: Space, job: Job, result: TaskResult, *, now_ms: int, origin: Manifest | None = None) -> PendingWrite:
         """A finished build as the current version of its space, or what a restore brought back of ``origin``: manifest and space in one step."""
-        manifest = wire.sealed(
+        manifest = wire.with_digest(
             Manifest(
                 space_id=space.space_id,
                 version=job.version,
@@ -62,29 +62,29 @@ class Versions:
             )
         )
         if origin is not None:
-            first = wire.original(origin)
-            manifest = replace(origin, space_id=space.space_id, job_id=job.job_id, origin_space_id=first.space_id, origin_job_id=first.job_id)
-        advance = self._spaces.advance(space, job.version)
+            original = wire.original_manifest(origin)
+            manifest = replace(origin, space_id=space.space_id, job_id=job.job_id, origin_space_id=original.space_id, origin_job_id=original.job_id)
+        space_write = self._spaces.set_version(space, job.version)
 
         def apply() -> None:
-            advance.apply()
-            self._served[space.space_id] = (*self.served(space.space_id), manifest)
+            space_write.apply()
+            self._served[space.space_id] = (*self.served_versions(space.space_id), manifest)
 
-        return Step({**advance.changes, keys.version(space.space_id, job.version): codec.manifest_to(manifest)}, apply)
+        return PendingWrite({**space_write.changes, keys.version(space.space_id, job.version): codec.encode_manifest(manifest)}, apply)
 
-    def retire(self, space_id: SpaceId, versions: list[int]) -> Step:
+    def retire(self, space_id: SpaceId, versions: list[int]) -> PendingWrite:
         """The end of old versions: storageds then delete them."""
 
         def apply() -> None:
-            self._served[space_id] = tuple(m for m in self.served(space_id) if m.version not in versions)
+            self._served[space_id] = tuple(m for m in self.served_versions(space_id) if m.version not in versions)
 
-        return Step({keys.version(space_id, version): None for version in versions}, apply)
+        return PendingWrite({keys.version(space_id, version): None for version in versions}, apply)
 
-    def drop(self, space_id: SpaceId) -> Step:
+    def drop(self, space_id: SpaceId) -> PendingWrite:
         """The end of a space's versions."""
-        changes: dict[bytes, bytes | None] = {keys.version(space_id, manifest.version): None for manifest in self.served(space_id)}
+        changes: dict[bytes, bytes | None] = {keys.version(space_id, manifest.version): None for manifest in self.served_versions(space_id)}
 
         def apply() -> None:
             self._served.pop(space_id, None)
 
-        return Step(changes, apply)
+        return PendingWrite(changes, apply)

@@ -8,13 +8,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from asterism_proto.hygiene import OWN_WEIGHTS, hygiene
+from asterism_proto.hygiene import OWN_WEIGHTS, compute_weight_stats
 from asterism_proto.schema import Schema
-from metad.http.views import View
-from metad.totals import Element, Total
+from metad.http.views import ApiModel
+from metad.totals import Element, PartitionStats
 
 
-class HygieneView(View):
+class WeightStatsView(ApiModel):
     """What the weights of one type and name are like, over all parts."""
 
     element: Literal["node", "edge"]
@@ -52,22 +52,22 @@ class HygieneView(View):
     """How far draws by these weights can be from them, in total variation, over tables, random words and the choice among parts."""
 
 
-def hygiene_views(schema: Schema, totals: Sequence[Total]) -> list[HygieneView]:
+def weight_stats_views(schema: Schema, totals: Sequence[PartitionStats]) -> list[WeightStatsView]:
     """A version's weights: nodes, then edges, of each type its own weights and then its tables by name."""
-    groups: dict[tuple[int, int, str], list[Total]] = {}
-    for total in totals:
-        name = "" if total.weight_name in OWN_WEIGHTS else total.weight_name
-        groups.setdefault((total.element.value, total.type_id, name), []).append(total)
-    shown = []
+    groups: dict[tuple[int, int, str], list[PartitionStats]] = {}
+    for stats in totals:
+        name = "" if stats.weight_name in OWN_WEIGHTS else stats.weight_name
+        groups.setdefault((stats.element.value, stats.type_id, name), []).append(stats)
+    views = []
     for (element, type_id, name), group in sorted(groups.items()):
         owner = (schema.node_types if element == Element.NODE.value else schema.edge_types)[type_id]
-        shown.append(
-            HygieneView(
+        views.append(
+            WeightStatsView(
                 element="node" if element == Element.NODE.value else "edge",
                 type=owner.name,
                 weight_name=name,
                 expression=owner.table(name).expression if name else "",
-                **asdict(hygiene(group)),
+                **asdict(compute_weight_stats(group)),
             )
         )
-    return shown
+    return views

@@ -7,26 +7,26 @@ from typing import Literal
 
 from pydantic import Field
 
-from metad.http.hygiene_views import HygieneView
-from metad.http.views import View
-from metad.jobs.kinds import shown
-from metad.jobs.model import Job, State, Task
-from metad.jobs.pace import left_s, pace
-from metad.totals import Element, Made
+from metad.http.hygiene_views import WeightStatsView
+from metad.http.views import ApiModel
+from metad.jobs.kinds import redacted_options
+from metad.jobs.model import Job, JobState, Task
+from metad.jobs.pace import task_eta_s, job_progress
+from metad.totals import Element, TaskOutput
 
 ElementName = Literal["node", "edge"]
 StateName = Literal["QUEUE", "RUNNING", "FINISHED", "FAILED", "STOPPED"]
 
-_NAMES: dict[State, StateName] = {
-    State.QUEUE: "QUEUE",
-    State.RUNNING: "RUNNING",
-    State.FINISHED: "FINISHED",
-    State.FAILED: "FAILED",
-    State.STOPPED: "STOPPED",
+_STATE_NAMES: dict[JobState, StateName] = {
+    JobState.QUEUE: "QUEUE",
+    JobState.RUNNING: "RUNNING",
+    JobState.FINISHED: "FINISHED",
+    JobState.FAILED: "FAILED",
+    JobState.STOPPED: "STOPPED",
 }
 
 
-class TypeAuditView(View):
+class TypeAuditView(ApiModel):
     """What an audit found of one type, over the parts of one storaged."""
 
     element: ElementName
@@ -51,7 +51,7 @@ class TypeAuditView(View):
     """Shares of tables below 2^-64."""
 
 
-class ExportedFileView(View):
+class ExportedFileView(ApiModel):
     """A table as a file."""
 
     path: str = Field(examples=["p00000-n0-weight.parquet"])
@@ -66,7 +66,7 @@ class ExportedFileView(View):
     sha256: str
 
 
-class PartUnitsView(View):
+class PartUnitsView(ApiModel):
     """How much of a part a build linked from versions before, and how much it made."""
 
     part: int
@@ -78,7 +78,7 @@ class PartUnitsView(View):
     bytes_built: int
 
 
-class ResultView(View):
+class ResultView(ApiModel):
     """What a task made, by the kind of its job; what another kind makes is empty."""
 
     audit: list[TypeAuditView]
@@ -96,7 +96,7 @@ class ResultView(View):
     """Of each part that was built; empty in lists of jobs."""
 
 
-class TaskView(View):
+class TaskView(ApiModel):
     """A job's share on one storaged."""
 
     task_id: int
@@ -125,7 +125,7 @@ class TaskView(View):
     """Of a finished task."""
 
 
-class ProgressView(View):
+class ProgressView(ApiModel):
     """How far a job is."""
 
     rows_done: int
@@ -138,7 +138,7 @@ class ProgressView(View):
     """Seconds to the end, if the slowest task goes on as it did; null where that can not be told."""
 
 
-class JobView(View):
+class JobView(ApiModel):
     """Work asked of metad. Times are milliseconds since 1970, 0 = not yet."""
 
     job_id: int = Field(examples=[12])
@@ -163,11 +163,11 @@ class JobView(View):
     finished_ms: int
     progress: ProgressView
     tasks: list[TaskView]
-    hygiene: list[HygieneView]
+    hygiene: list[WeightStatsView]
     """Of a finished build, asked for by itself: what the weights of its version are like, by type and name, while it is served."""
 
 
-class JobPageView(View):
+class JobPageView(ApiModel):
     """Some jobs, newest first."""
 
     jobs: list[JobView]
@@ -177,7 +177,7 @@ class JobPageView(View):
     """Jobs that were asked for, on all pages."""
 
 
-class NewJob(View):
+class NewJob(ApiModel):
     """A job to submit."""
 
     space: str = Field(min_length=1, max_length=128, examples=["papers"])
@@ -188,17 +188,17 @@ class NewJob(View):
     """For kinds that read a version; 0: the current one."""
 
 
-def job_view(job: Job, *, files: bool = True, hygiene: list[HygieneView] | None = None) -> JobView:
+def job_view(job: Job, *, files: bool = True, weight_stats: list[WeightStatsView] | None = None) -> JobView:
     """A job as it is shown; in lists without the names of what it exported."""
     return JobView(
         job_id=job.job_id,
         space=job.space,
         space_id=job.space_id,
         kind=job.kind,
-        options=shown(job.options),
+        options=redacted_options(job.options),
         target_version=job.target_version,
-        state=_NAMES[job.state],
-        ending=_NAMES[job.ending] if job.ending else None,
+        state=_STATE_NAMES[job.state],
+        ending=_STATE_NAMES[job.ending] if job.ending else None,
         cut=job.cut,
         version=job.version,
         cause=job.cause,
@@ -207,7 +207,7 @@ def job_view(job: Job, *, files: bool = True, hygiene: list[HygieneView] | None 
         finished_ms=job.finished_ms,
         progress=_progress(job),
         tasks=[_task_view(task, files=files) for task in job.tasks],
-        hygiene=hygiene or [],
+        hygiene=weight_stats or [],
     )
 
 
@@ -217,28 +217,28 @@ def _task_view(task: Task, *, files: bool) -> TaskView:
         host=task.host,
         parts=list(task.parts),
         attempt=task.attempt,
-        state=_NAMES[task.state],
+        state=_STATE_NAMES[task.state],
         phase=task.phase,
         rows_done=task.rows_done,
         rows_total=task.rows_total,
         rows_per_s=task.rows_per_s or None,
-        eta_s=left_s(task),
-        retry_at_ms=task.retry_at_ms if task.state is State.QUEUE else 0,
+        eta_s=task_eta_s(task),
+        retry_at_ms=task.retry_at_ms if task.state is JobState.QUEUE else 0,
         causes=list(task.causes),
         started_ms=task.started_ms,
         finished_ms=task.finished_ms,
-        result=_result_view(task.result.made, files=files) if task.result is not None and task.result.made != Made() else None,
+        result=_result_view(task.result.output, files=files) if task.result is not None and task.result.output != TaskOutput() else None,
     )
 
 
 def _progress(job: Job) -> ProgressView:
-    far = pace(job)
+    progress = job_progress(job)
     return ProgressView(
-        rows_done=far.rows_done,
-        rows_total=far.rows_total,
-        fraction=min(far.rows_done / far.rows_total, 1.0) if far.counted and far.rows_total else None,
-        rows_per_s=far.rows_per_s,
-        eta_s=far.left_s,
+        rows_done=progress.rows_done,
+        rows_total=progress.rows_total,
+        fraction=min(progress.rows_done / progress.rows_total, 1.0) if progress.has_total and progress.rows_total else None,
+        rows_per_s=progress.rows_per_s,
+        eta_s=progress.eta_s,
     )
 
 
@@ -246,14 +246,14 @@ def _element(element: Element) -> ElementName:
     return "node" if element is Element.NODE else "edge"
 
 
-def _result_view(made: Made, *, files: bool) -> ResultView:
+def _result_view(output: TaskOutput, *, files: bool) -> ResultView:
     return ResultView(
-        audit=[TypeAuditView(**{**asdict(audit), "element": _element(audit.element)}) for audit in made.audit],
-        files_read=made.files_read,
-        bytes_read=made.bytes_read,
-        folder=made.folder,
-        files=[ExportedFileView(**{**asdict(file), "element": _element(file.element)}) for file in made.files] if files else [],
-        bytes_before=made.bytes_before,
-        bytes_after=made.bytes_after,
-        units=[PartUnitsView(**asdict(units)) for units in made.units] if files else [],
+        audit=[TypeAuditView(**{**asdict(audit), "element": _element(audit.element)}) for audit in output.audit],
+        files_read=output.files_read,
+        bytes_read=output.bytes_read,
+        folder=output.folder,
+        files=[ExportedFileView(**{**asdict(file), "element": _element(file.element)}) for file in output.files] if files else [],
+        bytes_before=output.bytes_before,
+        bytes_after=output.bytes_after,
+        units=[PartUnitsView(**asdict(units)) for units in output.units] if files else [],
     )

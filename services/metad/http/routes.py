@@ -8,11 +8,11 @@ from fastapi import APIRouter, Path, Query
 
 from asterism_proto.errors import NotFound
 from asterism_proto.schema import Schema
-from metad.http.hygiene_views import HygieneView, hygiene_views
+from metad.http.hygiene_views import WeightStatsView, weight_stats_views
 from metad.http.job_views import JobPageView, JobView, NewJob, StateName, job_view
 from metad.http.views import HostView, NewSpace, Problem, SpaceView, VersionView, host_view, space_view, version_view
-from metad.jobs.model import Job, State
-from metad.service import Service
+from metad.jobs.model import Job, JobState
+from metad.service import CatalogService
 
 JobNumber = Annotated[str, Path(description="The job's id.", examples=["12"])]
 SpaceName = Annotated[str, Path(description="The space's name.", examples=["papers"])]
@@ -25,11 +25,11 @@ _REFUSALS = {
 }
 
 
-def router(service: Service) -> APIRouter:
+def router(service: CatalogService) -> APIRouter:
     """The routes of jobs, spaces, versions and hosts."""
     api = APIRouter(prefix="/api/v1", responses={status: _REFUSALS[status] for status in (404, 422)})
-    api.include_router(_jobs(service))
-    api.include_router(_spaces(service))
+    api.include_router(_job_routes(service))
+    api.include_router(_space_routes(service))
 
     @api.get("/hosts", tags=["hosts"])
     def list_hosts() -> list[HostView]:
@@ -39,7 +39,7 @@ def router(service: Service) -> APIRouter:
     return api
 
 
-def _jobs(service: Service) -> APIRouter:
+def _job_routes(service: CatalogService) -> APIRouter:
     api = APIRouter(tags=["jobs"])
 
     @api.get("/jobs")
@@ -51,51 +51,51 @@ def _jobs(service: Service) -> APIRouter:
         before: Annotated[int, Query(ge=0, description="Only jobs with a smaller id; 0: from the newest.")] = 0,
     ) -> JobPageView:
         """Jobs, newest first."""
-        page = service.jobs(space=space, states=[State[name] for name in state or ()], kinds=kind or (), limit=limit, before=before)
+        page = service.jobs(space=space, states=[JobState[name] for name in state or ()], kinds=kind or (), limit=limit, before=before)
         return JobPageView(jobs=[job_view(job, files=False) for job in page.jobs], next_before=page.next_before, total=page.total)
 
     @api.get("/jobs/{job_id}")
     def get_job(job_id: JobNumber) -> JobView:
         """One job with its tasks and its progress; of a build also what the weights are like that it published."""
-        job = service.job(_number("job", job_id))
-        return job_view(job, hygiene=_published(service, job))
+        job = service.job(_parse_id("job", job_id))
+        return job_view(job, weight_stats=_published_weight_stats(service, job))
 
     @api.post("/jobs", status_code=202, responses={status: _REFUSALS[status] for status in (400, 409)})
     def submit_job(new: NewJob) -> JobView:
         """Ask for a job on what is committed and published of a space by now; the identical job in flight where there is one."""
-        return job_view(service.submit(new.space, new.kind, options=new.options, version=new.version))
+        return job_view(service.submit_job(new.space, new.kind, options=new.options, version=new.version))
 
     @api.post("/jobs/{job_id}/stop", status_code=202, responses={409: _REFUSALS[409]})
     def stop_job(job_id: JobNumber) -> JobView:
         """End a job: STOPPED once every host gave its word or lost its lease."""
-        return job_view(service.stop_job(_number("job", job_id)))
+        return job_view(service.stop_job(_parse_id("job", job_id)))
 
     @api.post("/jobs/{job_id}/recover", status_code=202, responses={409: _REFUSALS[409]})
     def recover_job(job_id: JobNumber) -> JobView:
         """Go on with a failed or stopped job, with the same input."""
-        return job_view(service.recover_job(_number("job", job_id)))
+        return job_view(service.recover_job(_parse_id("job", job_id)))
 
     return api
 
 
-def _spaces(service: Service) -> APIRouter:
+def _space_routes(service: CatalogService) -> APIRouter:
     api = APIRouter(tags=["spaces"])
 
     @api.get("/spaces")
     def list_spaces() -> list[SpaceView]:
         """All spaces, by id."""
-        return [space_view(*described) for described in service.described()]
+        return [space_view(*entry) for entry in service.describe_spaces()]
 
     @api.get("/spaces/{name}")
     def get_space(name: SpaceName) -> SpaceView:
         """One space: schema, parts, current version and its totals."""
-        return space_view(*service.described(name)[0])
+        return space_view(*service.describe_spaces(name)[0])
 
     @api.post("/spaces", status_code=201, responses={status: _REFUSALS[status] for status in (400, 409)})
     def create_space(new: NewSpace) -> SpaceView:
         """Make a space; its parts are dealt to the storageds that are online."""
         space = service.create_space(new.name, Schema.from_dict(new.schema_), if_not_exists=new.if_not_exists)
-        return space_view(*service.described(space.name)[0])
+        return space_view(*service.describe_spaces(space.name)[0])
 
     @api.delete("/spaces/{name}", status_code=204)
     def drop_space(name: SpaceName, if_exists: Annotated[bool, Query(description="Whether it is fine that there is no such space.")] = False) -> None:
@@ -113,27 +113,27 @@ def _spaces(service: Service) -> APIRouter:
     def get_version(name: SpaceName, version: VersionNumber) -> VersionView:
         """One version."""
         space = service.space(name)
-        return version_view(space, service.manifest(name, _number("version", version, at_least=1)), service.pins(name))
+        return version_view(space, service.manifest(name, _parse_id("version", version, minimum=1)), service.pins(name))
 
     @api.get("/spaces/{name}/versions/{version}/hygiene")
-    def get_hygiene(name: SpaceName, version: VersionNumber) -> list[HygieneView]:
+    def get_hygiene(name: SpaceName, version: VersionNumber) -> list[WeightStatsView]:
         """What a version's weights are like, by type and name: odd values, effective sample size, largest share, error bound."""
-        manifest = service.manifest(name, _number("version", version, at_least=1))
-        return hygiene_views(service.space(name).schema, manifest.totals)
+        manifest = service.manifest(name, _parse_id("version", version, minimum=1))
+        return weight_stats_views(service.space(name).schema, manifest.totals)
 
     return api
 
 
-def _published(service: Service, job: Job) -> list[HygieneView]:
+def _published_weight_stats(service: CatalogService, job: Job) -> list[WeightStatsView]:
     """What the weights of the version are like that a job published; nothing once it is gone."""
     try:
-        return hygiene_views(service.space(job.space).schema, service.manifest(job.space, job.version).totals) if job.version else []
+        return weight_stats_views(service.space(job.space).schema, service.manifest(job.space, job.version).totals) if job.version else []
     except NotFound:
         return []
 
 
-def _number(what: str, text: str, *, at_least: int = 0) -> int:
+def _parse_id(label: str, text: str, *, minimum: int = 0) -> int:
     """An id out of a path: what is no number names nothing."""
-    if not text.isascii() or not text.isdigit() or len(text) > 19 or int(text) < at_least:
-        raise NotFound(f"{what} {text!r} does not exist: its id is a number from 1")
+    if not text.isascii() or not text.isdigit() or len(text) > 19 or int(text) < minimum:
+        raise NotFound(f"{label} {text!r} does not exist: its id is a number from 1")
     return int(text)

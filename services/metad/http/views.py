@@ -10,18 +10,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from asterism_proto.hygiene import OWN_WEIGHTS
 from asterism_proto.schema import Schema
 from metad.catalog.model import Manifest, Pin, Space
-from metad.catalog.spaces import shares
+from metad.catalog.spaces import parts_by_host
 from metad.cluster import Host
-from metad.totals import Element, Total
+from metad.totals import Element, PartitionStats
 
 
-class View(BaseModel):
+class ApiModel(BaseModel):
     """What all of them have in common."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class Problem(View):
+class Problem(ApiModel):
     """Why a request was refused."""
 
     error: str = Field(examples=["NotFound"])
@@ -30,7 +30,7 @@ class Problem(View):
     """What was wrong, with the value, and what to do."""
 
 
-class TypeTotalView(View):
+class TypeTotalView(ApiModel):
     """What a version holds of one type, over all parts."""
 
     element: Literal["node", "edge"]
@@ -47,7 +47,7 @@ class TypeTotalView(View):
     """Largest total variation, among the parts, between the tables' exact law and the weights."""
 
 
-class PinView(View):
+class PinView(ApiModel):
     """A lease on a version: while it lasts, the version is served."""
 
     pin_id: int
@@ -60,7 +60,7 @@ class PinView(View):
     """Unless it is renewed."""
 
 
-class VersionView(View):
+class VersionView(ApiModel):
     """A published version."""
 
     version: int = Field(examples=[3])
@@ -79,7 +79,7 @@ class VersionView(View):
     """That draws under conditions may take."""
 
 
-class SpaceView(View):
+class SpaceView(ApiModel):
     """A graph with its schema and parts."""
 
     space_id: int
@@ -97,7 +97,7 @@ class SpaceView(View):
     """Of the current version; empty while there is none."""
 
 
-class NewSpace(View):
+class NewSpace(ApiModel):
     """A space to make."""
 
     name: str = Field(max_length=128, examples=["papers"])
@@ -110,7 +110,7 @@ class NewSpace(View):
     """A space of that name with an equal schema is then no conflict."""
 
 
-class HostView(View):
+class HostView(ApiModel):
     """A daemon that beats."""
 
     uuid: str
@@ -137,7 +137,7 @@ def space_view(space: Space, current: Manifest | None) -> SpaceView:
         created_ms=space.created_ms,
         schema=space.schema.to_dict(),
         parts=[list(hosts) for hosts in space.parts],
-        parts_by_host={str(host): parts for host, parts in shares(space).items()},
+        parts_by_host={str(host): parts for host, parts in parts_by_host(space).items()},
         totals=_type_totals(space.schema, current.totals) if current else [],
     )
 
@@ -157,31 +157,31 @@ def version_view(space: Space, manifest: Manifest, pins: Sequence[Pin]) -> Versi
             if pin.version == manifest.version
         ],
         totals=_type_totals(space.schema, manifest.totals),
-        indexes=[index.named(space.schema) for index in manifest.indexes],
+        indexes=[index.describe(space.schema) for index in manifest.indexes],
     )
 
 
-def _type_totals(schema: Schema, totals: Sequence[Total]) -> list[TypeTotalView]:
-    groups: dict[tuple[int, int], list[Total]] = {}
-    for total in totals:
-        if total.weight_name in OWN_WEIGHTS:
-            groups.setdefault((total.element.value, total.type_id), []).append(total)
-    shown = []
+def _type_totals(schema: Schema, totals: Sequence[PartitionStats]) -> list[TypeTotalView]:
+    groups: dict[tuple[int, int], list[PartitionStats]] = {}
+    for stats in totals:
+        if stats.weight_name in OWN_WEIGHTS:
+            groups.setdefault((stats.element.value, stats.type_id), []).append(stats)
+    views = []
     for (element, type_id), group in sorted(groups.items()):
         is_node = element == Element.NODE.value
         types = schema.node_types if is_node else schema.edge_types
-        shown.append(
+        views.append(
             TypeTotalView(
                 element="node" if is_node else "edge",
                 type=types[type_id].name if type_id < len(types) else str(type_id),
-                count=sum(total.count for total in group),
-                positive=sum(total.positive for total in group),
-                weight=sum(total.weight for total in group),
-                dropped=sum(total.dropped for total in group),
-                audit_tv=max(total.audit_tv for total in group),
+                count=sum(stats.count for stats in group),
+                positive=sum(stats.positive for stats in group),
+                weight=sum(stats.weight for stats in group),
+                dropped=sum(stats.dropped for stats in group),
+                audit_tv=max(stats.audit_tv for stats in group),
             )
         )
-    return shown
+    return views
 
 
 def host_view(host: Host, parts: int) -> HostView:
@@ -192,7 +192,7 @@ def host_view(host: Host, parts: int) -> HostView:
         address=host.address,
         http_address=host.http_address,
         online=host.online,
-        last_beat_ms=host.last_beat_ms,
+        last_beat_ms=host.last_heartbeat_ms,
         incarnation=host.incarnation,
         parts=parts,
         free_bytes=host.free_bytes,

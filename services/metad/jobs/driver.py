@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from asterism_proto.errors import Conflict, InvalidRequest
-from asterism_proto.indexes import Index, declared_of, index_asked
-from metad.board import Board
+from asterism_proto.indexes import Index, declared_indexes, index_from_options
+from metad.board import ChangeFeed
 from metad.catalog.catalog import Catalog
-from metad.catalog.model import Manifest, Space, Step
-from metad.catalog.spaces import shares
+from metad.catalog.model import Manifest, Space, PendingWrite
+from metad.catalog.spaces import parts_by_host
 from metad.clock import Clock
 from metad.cluster import Host, Role
 from metad.ids import HostId, JobId, SpaceId
 from metad.jobs import machine, model
-from metad.jobs.kinds import kind_of, settled
-from metad.jobs.leftovers import removals_after
-from metad.jobs.model import Job, Jobs, Rules, State, Task
+from metad.jobs.kinds import find_kind, normalize_options
+from metad.jobs.leftovers import leftover_removals
+from metad.jobs.model import Job, MachineState, JobPolicy, JobState, Task
 from metad.store import codec, keys
 from metad.store.port import MetaStore
 
@@ -32,15 +32,15 @@ logger = logging.getLogger(__name__)
 class Driver:
     """The jobs of a metad."""
 
-    def __init__(self, *, store: MetaStore, board: Board, catalog: Catalog, hosts: Iterable[Host], rules: Rules, clock: Clock) -> None:
+    def __init__(self, *, store: MetaStore, change_feed: ChangeFeed, catalog: Catalog, hosts: Iterable[Host], policy: JobPolicy, clock: Clock) -> None:
         self._store = store
-        self._board = board
+        self._change_feed = change_feed
         self._catalog = catalog
         self._clock = clock
-        self._state = _stored(store, catalog, hosts, rules, clock())
+        self._state = _load_state(store, catalog, hosts, policy, clock())
 
     @property
-    def state(self) -> Jobs:
+    def state(self) -> MachineState:
         """The machine's state; it never changes in place."""
         return self._state
 
@@ -50,177 +50,177 @@ class Driver:
         index: Index | None = None
         indexes: tuple[Index, ...] = ()
         options = dict(options or {})
-        if kind_of(kind).restores:
-            awaited = self._restored(space)
-            version, cut, indexes = awaited.version, awaited.cut, awaited.indexes
+        if find_kind(kind).restores:
+            manifest = self._awaited_manifest(space)
+            version, cut, indexes = manifest.version, manifest.cut, manifest.indexes
         else:
-            self._catalog.restores.check_none(space)
-        if kind_of(kind).reads_version:
+            self._catalog.restores.check_not_restoring(space)
+        if find_kind(kind).reads_version:
             version = self._catalog.versions.get(space, version).version if version or space.version else 0
-        if kind_of(kind).indexes:
-            index = index_asked(space.schema, dict(settled(kind_of(kind), options)))
-            if "drop" in options and index in declared_of(space.schema):
-                raise InvalidRequest(f"index {index.named(space.schema)}: the schema declares it, so that every version has it")
+        if find_kind(kind).changes_indexes:
+            index = index_from_options(space.schema, dict(normalize_options(find_kind(kind), options)))
+            if "drop" in options and index in declared_indexes(space.schema):
+                raise InvalidRequest(f"index {index.describe(space.schema)}: the schema declares it, so that every version has it")
             options |= {"on": index.column}  # equal wishes are equal options
-        answer = self.feed(
-            model.Submit(
+        commands = self.apply_event(
+            model.SubmitJob(
                 now_ms=self._clock(),
                 space_id=space.space_id,
                 space=space.name,
                 kind=kind,
                 cut=cut,
-                shares=tuple(model.Share(host=host, parts=tuple(parts)) for host, parts in sorted(shares(space).items())),
+                shares=tuple(model.HostParts(host=host, parts=tuple(parts)) for host, parts in sorted(parts_by_host(space).items())),
                 paired=tuple(t.name for t in space.schema.edge_types) if space.schema.has_in else (),
                 options=options,
                 version=version,
                 index=index,
                 indexes=indexes,
-                declared=declared_of(space.schema),
+                declared=declared_indexes(space.schema),
             )
         )
-        return self._state.jobs[next(command.job_id for command in answer if isinstance(command, model.Answer))]
+        return self._state.jobs[next(command.job_id for command in commands if isinstance(command, model.ReturnJob))]
 
-    def _restored(self, space: Space) -> Manifest:
+    def _awaited_manifest(self, space: Space) -> Manifest:
         """What a space waits for."""
-        manifest = self._catalog.restores.awaited(space.space_id)
+        manifest = self._catalog.restores.awaited_manifest(space.space_id)
         if manifest is None:
             raise Conflict(f"space {space.name!r} waits for no data: a restore makes a space of its own; give it another name")
         return manifest
 
     def stop(self, job_id: int) -> Job:
         """Order a job's end."""
-        self.feed(model.Stop(now_ms=self._clock(), job_id=JobId(job_id)))
-        return machine.find(self._state, job_id)
+        self.apply_event(model.StopJob(now_ms=self._clock(), job_id=JobId(job_id)))
+        return machine.find_job(self._state, job_id)
 
     def recover(self, job_id: int) -> Job:
         """Order a failed or stopped job to go on; Conflict where its space is gone, and with it whoever would do it."""
-        job = machine.find(self._state, job_id)
+        job = machine.find_job(self._state, job_id)
         if self._catalog.spaces.get(job.space_id) is None:
             raise Conflict(f"job {job_id} is of space {job.space!r} (id {job.space_id}), which was dropped: there is nothing to go on with")
-        self.feed(model.Recover(now_ms=self._clock(), job_id=JobId(job_id)), also=self._catalog.removals.withdraw_job(job_id))
-        return machine.find(self._state, job_id)
+        self.apply_event(model.RecoverJob(now_ms=self._clock(), job_id=JobId(job_id)), extra_write=self._catalog.removals.cancel_job(job_id))
+        return machine.find_job(self._state, job_id)
 
-    def drop(self, space: Space) -> None:
+    def drop_space(self, space: Space) -> None:
         """End a space and its jobs, in one write."""
-        also = self._catalog.drop(space, now_ms=self._clock())
+        pending_write = self._catalog.drop(space, now_ms=self._clock())
         for job in self._state.jobs.values():
             if job.space_id == space.space_id:
-                also = Step({**also.changes, **_without_results(job)}, also.apply)
-        self.feed(model.SpaceDropped(now_ms=self._clock(), space_id=space.space_id), also=also)
-        self._board.changed()
+                pending_write = PendingWrite({**pending_write.changes, **_result_deletions(job)}, pending_write.apply)
+        self.apply_event(model.SpaceDropped(now_ms=self._clock(), space_id=space.space_id), extra_write=pending_write)
+        self._change_feed.advance()
         logger.info("space_dropped", extra={"space": space.name, "space_id": space.space_id})
 
-    def skip_ids(self, first: int) -> None:
-        """Give out no identifier below ``first`` from now on; the store has it already."""
-        self._state = replace(self._state, next_job=max(self._state.next_job, first), next_task=max(self._state.next_task, first))
+    def skip_ids(self, first_id: int) -> None:
+        """Give out no identifier below ``first_id`` from now on; the store has it already."""
+        self._state = replace(self._state, next_job=max(self._state.next_job, first_id), next_task=max(self._state.next_task, first_id))
 
-    def orders(self, host: HostId) -> list[tuple[Job, Task]]:
+    def assigned_tasks(self, host: HostId) -> list[tuple[Job, Task]]:
         """What a storaged should be working on."""
-        return machine.orders(self._state, host)
+        return machine.assigned_tasks(self._state, host)
 
-    def feed(self, event: model.Event, *, also: Step | None = None) -> list[model.Command]:
-        """Let the machine decide on ``event``, make that durable (with ``also``, in one write), and only then true."""
+    def apply_event(self, event: model.Event, *, extra_write: PendingWrite | None = None) -> list[model.Command]:
+        """Let the machine decide on ``event``, make that durable (with ``extra_write``, in one write), and only then true."""
         state, commands = machine.handle(self._state, event)
-        changes: dict[bytes, bytes | None] = dict(also.changes) if also else {}
-        applies: list[Callable[[], None]] = [also.apply] if also else []
+        changes: dict[bytes, bytes | None] = dict(extra_write.changes) if extra_write else {}
+        callbacks: list[Callable[[], None]] = [extra_write.apply] if extra_write else []
         for command in commands:
-            step = self._step(command)
-            changes |= step.changes
-            applies.append(step.apply)
+            pending_write = self._command_write(command)
+            changes |= pending_write.changes
+            callbacks.append(pending_write.apply)
         if (state.next_job, state.next_task) != (self._state.next_job, self._state.next_task):
-            changes |= {keys.NEXT_JOB: codec.number_to(state.next_job), keys.NEXT_TASK: codec.number_to(state.next_task)}
+            changes |= {keys.NEXT_JOB: codec.encode_number(state.next_job), keys.NEXT_TASK: codec.encode_number(state.next_task)}
         if changes:
             self._store.write(changes)
-        before, self._state = self._state, state
-        for apply in applies:
+        state_before, self._state = self._state, state
+        for apply in callbacks:
             apply()
-        if any(isinstance(command, model.Tell | model.Publish) for command in commands):
-            self._board.changed()
-        _log(before, state)
+        if any(isinstance(command, model.NotifyStorageds | model.PublishVersion) for command in commands):
+            self._change_feed.advance()
+        _log_changes(state_before, state)
         return commands
 
-    def _step(self, command: model.Command) -> Step:
+    def _command_write(self, command: model.Command) -> PendingWrite:
         match command:
-            case model.Keep(job=job):
-                return Step({keys.job(job.job_id): codec.job_to(job)})
-            case model.KeepResult(job_id=job_id, task_id=task_id, result=result):
-                return Step({keys.result(job_id, task_id): codec.result_to(result)})
-            case model.Publish(job=job, result=result):
+            case model.SaveJob(job=job):
+                return PendingWrite({keys.job(job.job_id): codec.encode_job(job)})
+            case model.SaveResult(job_id=job_id, task_id=task_id, result=result):
+                return PendingWrite({keys.result(job_id, task_id): codec.encode_result(result)})
+            case model.PublishVersion(job=job, result=result):
                 space = self._catalog.spaces.get(job.space_id)
                 assert space is not None  # the jobs of a dropped space are stopped
-                step = self._catalog.publish(space, job, result, now_ms=self._clock())
-                return Step({**step.changes, **_without_results(job)}, step.apply)
-            case model.Forget(job_id=job_id):
-                return self._forget(self._state.jobs[job_id])
-            case model.Answer() | model.Tell():
-                return Step()
+                pending_write = self._catalog.publish(space, job, result, now_ms=self._clock())
+                return PendingWrite({**pending_write.changes, **_result_deletions(job)}, pending_write.apply)
+            case model.DeleteJob(job_id=job_id):
+                return self._delete_job(self._state.jobs[job_id])
+            case model.ReturnJob() | model.NotifyStorageds():
+                return PendingWrite()
 
-    def _forget(self, job: Job) -> Step:
+    def _delete_job(self, job: Job) -> PendingWrite:
         """The end of a job's record; what it left is ordered away by then."""
         removals = self._catalog.removals
-        left = [] if removals.is_cleaned(job.job_id) else removals_after(job, now_ms=self._clock())
-        ordered, forgotten = removals.order(left), removals.forget_job(job.job_id)
+        leftovers = [] if removals.is_cleaned(job.job_id) else leftover_removals(job, now_ms=self._clock())
+        removal_write, mark_write = removals.add(leftovers), removals.clear_cleaned(job.job_id)
 
         def apply() -> None:
-            ordered.apply()
-            forgotten.apply()
+            removal_write.apply()
+            mark_write.apply()
 
-        return Step({keys.job(job.job_id): None, **_without_results(job), **ordered.changes, **forgotten.changes}, apply)
+        return PendingWrite({keys.job(job.job_id): None, **_result_deletions(job), **removal_write.changes, **mark_write.changes}, apply)
 
 
-def _without_results(job: Job) -> dict[bytes, bytes | None]:
+def _result_deletions(job: Job) -> dict[bytes, bytes | None]:
     return {keys.result(job.job_id, task.task_id): None for task in job.tasks}
 
 
-def _stored(store: MetaStore, catalog: Catalog, hosts: Iterable[Host], rules: Rules, now_ms: int) -> Jobs:
+def _load_state(store: MetaStore, catalog: Catalog, hosts: Iterable[Host], policy: JobPolicy, now_ms: int) -> MachineState:
     """The machine's state as the store has it. Hosts that were there count as there until their lease ends."""
-    jobs = {}
+    jobs_by_id = {}
     for _, value in store.range(keys.JOBS):
-        job = codec.job_from(value)
-        jobs[job.job_id] = replace(job, tasks=tuple(_with_result(store, job, task) for task in job.tasks))
-    current = {SpaceId(space.space_id): catalog.versions.get(space, space.version) for space in catalog.spaces.all() if space.version}
-    published = {
-        space_id: model.Published(version=manifest.version, cut=manifest.cut, indexes=manifest.indexes) for space_id, manifest in current.items()
+        job = codec.decode_job(value)
+        jobs_by_id[job.job_id] = replace(job, tasks=tuple(_restore_result(store, job, task) for task in job.tasks))
+    manifests = {SpaceId(space.space_id): catalog.versions.get(space, space.version) for space in catalog.spaces.all() if space.version}
+    current_versions = {
+        space_id: model.CurrentVersion(version=manifest.version, cut=manifest.cut, indexes=manifest.indexes) for space_id, manifest in manifests.items()
     }
-    return Jobs(
-        rules=rules,
-        jobs=jobs,
+    return MachineState(
+        policy=policy,
+        jobs=jobs_by_id,
         hosts={
-            host.uuid: model.HostFact(incarnation=host.incarnation, online=host.online, since_ms=now_ms)
+            host.uuid: model.HostStatus(incarnation=host.incarnation, online=host.online, since_ms=now_ms)
             for host in hosts
             if host.role is Role.STORAGED
         },
-        published=published,
-        next_job=codec.number_from(store.get(keys.NEXT_JOB), default=1),
-        next_task=codec.number_from(store.get(keys.NEXT_TASK), default=1),
+        published=current_versions,
+        next_job=codec.decode_number(store.get(keys.NEXT_JOB), default=1),
+        next_task=codec.decode_number(store.get(keys.NEXT_TASK), default=1),
     )
 
 
-def _with_result(store: MetaStore, job: Job, task: Task) -> Task:
-    if task.state is not State.FINISHED:
+def _restore_result(store: MetaStore, job: Job, task: Task) -> Task:
+    if task.state is not JobState.FINISHED:
         return task
     value = store.get(keys.result(job.job_id, task.task_id))
-    return task if value is None else replace(task, result=codec.result_from(value))
+    return task if value is None else replace(task, result=codec.decode_result(value))
 
 
-def _log(before: Jobs, after: Jobs) -> None:
+def _log_changes(before: MachineState, after: MachineState) -> None:
     """Say which jobs and tasks have changed their states."""
     if before.jobs is after.jobs:
         return
     for job_id, job in after.jobs.items():
-        old = before.jobs.get(job_id)
-        if old is job:
+        old_job = before.jobs.get(job_id)
+        if old_job is job:
             continue
         fields: dict[str, object] = {"job": job_id, "space": job.space, "cut": job.cut}
-        if old is None or old.state is not job.state:
-            level = logging.ERROR if job.state is State.FAILED else logging.INFO
+        if old_job is None or old_job.state is not job.state:
+            level = logging.ERROR if job.state is JobState.FAILED else logging.INFO
             logger.log(level, "job_moved", extra={**fields, "state": job.state.name, "version": job.version, "cause": job.cause})
-        for task, was in zip(job.tasks, old.tasks if old else (None,) * len(job.tasks), strict=True):
-            if was is None or was.attempt == task.attempt == 0:
+        for task, old_task in zip(job.tasks, old_job.tasks if old_job else (None,) * len(job.tasks), strict=True):
+            if old_task is None or old_task.attempt == task.attempt == 0:
                 continue
-            if task.attempt != was.attempt:
+            if task.attempt != old_task.attempt:
                 logger.info("attempt_ordered", extra={**fields, "task": task.task_id, "attempt": task.attempt, "host": task.host})
-            if len(task.causes) > len(was.causes):
+            if len(task.causes) > len(old_task.causes):
                 logger.warning("attempt_failed", extra={**fields, "task": task.task_id, "host": task.host, "cause": task.causes[-1]})
-            elif task.state is State.FINISHED and was.state is not State.FINISHED:
+            elif task.state is JobState.FINISHED and old_task.state is not JobState.FINISHED:
                 logger.info("task_finished", extra={**fields, "task": task.task_id, "host": task.host})

@@ -8,11 +8,11 @@ from enum import Enum
 
 from asterism_proto.indexes import Index
 from metad.ids import HostId, JobId, SpaceId, TaskId
-from metad.jobs.kinds import Options
-from metad.totals import Result
+from metad.jobs.kinds import JobOptions
+from metad.totals import TaskResult
 
 
-class State(Enum):
+class JobState(Enum):
     """Where a job or a task is; the numbers are those of the wire."""
 
     QUEUE = 1
@@ -27,9 +27,9 @@ class State(Enum):
     """Somebody asked for its end, and every host gave its word or lost its lease."""
 
     @property
-    def ended(self) -> bool:
+    def is_final(self) -> bool:
         """Whether nothing moves it but a recovery."""
-        return self in (State.FINISHED, State.FAILED, State.STOPPED)
+        return self in (JobState.FINISHED, JobState.FAILED, JobState.STOPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Task:
     task_id: TaskId
     host: HostId
     parts: tuple[int, ...]
-    state: State = State.QUEUE
+    state: JobState = JobState.QUEUE
     attempt: int = 0
     """Number of the latest order; 0 = none yet. Reports of another one are ignored."""
     incarnation: int = 0
@@ -64,7 +64,7 @@ class Task:
     started_ms: int = 0
     """When the latest attempt was ordered."""
     finished_ms: int = 0
-    result: Result | None = None
+    result: TaskResult | None = None
     """Of a finished task: all of it until its job ends, then what no version's manifest tells."""
 
 
@@ -83,7 +83,7 @@ class Job:
     """Names of the edge types by id, where in-copies are kept and must agree; empty where they are not."""
     tasks: tuple[Task, ...]
     submitted_ms: int
-    options: Options = ()
+    options: JobOptions = ()
     """As submitted, defaults filled in."""
     index: Index | None = None
     """The one that it adds to its version, or takes away; None = neither."""
@@ -93,8 +93,8 @@ class Job:
     """That every version of the space has, by its schema."""
     target_version: int = 0
     """The version that it reads; 0 = none."""
-    state: State = State.QUEUE
-    ending: State | None = None
+    state: JobState = JobState.QUEUE
+    ending: JobState | None = None
     """What a RUNNING job becomes once no host works on it any more: STOPPED or FAILED."""
     version: int = 0
     """What it published; 0 = nothing."""
@@ -106,13 +106,13 @@ class Job:
     """When it was last written down: progress alone is written down seldom."""
 
     @property
-    def identity(self) -> tuple[SpaceId, str, int, int, Options]:
+    def identity(self) -> tuple[SpaceId, str, int, int, JobOptions]:
         """What it was asked to do: while a job is in flight, a submit of the same is answered with it."""
         return (self.space_id, self.kind, self.cut, self.target_version, self.options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostFact:
+class HostStatus:
     """What the machine knows of a storaged."""
 
     incarnation: int
@@ -122,7 +122,7 @@ class HostFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class CurrentVersion:
     """The current version of a space."""
 
     version: int
@@ -132,7 +132,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class JobPolicy:
     """How patient the machine is."""
 
     max_attempts: int = 3
@@ -151,14 +151,14 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Jobs:
+class MachineState:
     """The machine's whole state."""
 
-    rules: Rules = field(default_factory=Rules)
+    policy: JobPolicy = field(default_factory=JobPolicy)
     jobs: dict[JobId, Job] = field(default_factory=dict)
     """By id, ascending. Never changed in place."""
-    hosts: dict[HostId, HostFact] = field(default_factory=dict)
-    published: dict[SpaceId, Published] = field(default_factory=dict)
+    hosts: dict[HostId, HostStatus] = field(default_factory=dict)
+    published: dict[SpaceId, CurrentVersion] = field(default_factory=dict)
     next_job: int = 1
     next_task: int = 1
 
@@ -167,7 +167,7 @@ class Jobs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class HostParts:
     """The parts of a space that one storaged holds."""
 
     host: HostId
@@ -175,7 +175,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Submit:
+class SubmitJob:
     """Somebody asks for a job."""
 
     now_ms: int
@@ -184,7 +184,7 @@ class Submit:
     kind: str
     cut: int
     """The space's last commit number; 0 = nothing was ever committed."""
-    shares: tuple[Share, ...]
+    shares: tuple[HostParts, ...]
     paired: tuple[str, ...]
     options: Mapping[str, str] = field(default_factory=dict)
     """As they were given."""
@@ -199,7 +199,7 @@ class Submit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class StopJob:
     """Somebody asks for a job's end."""
 
     now_ms: int
@@ -207,7 +207,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recover:
+class RecoverJob:
     """Somebody asks to go on with a failed or stopped job."""
 
     now_ms: int
@@ -240,30 +240,30 @@ class HostLost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class TaskReport:
     """A storaged's word on one attempt of a task."""
 
     task_id: TaskId
     attempt: int
-    state: State
+    state: JobState
     phase: str = ""
     rows_done: int = 0
     rows_total: int = 0
     cause: str = ""
     permanent: bool = False
     """FAILED only: another attempt would come to the same."""
-    result: Result | None = None
+    result: TaskResult | None = None
     """FINISHED only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reported:
+class TasksReported:
     """A beat's whole word on tasks: what it does not name does not run there."""
 
     now_ms: int
     host: HostId
     incarnation: int
-    reports: tuple[Report, ...]
+    reports: tuple[TaskReport, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,54 +273,54 @@ class Tick:
     now_ms: int
 
 
-Event = Submit | Stop | Recover | SpaceDropped | HostSeen | HostLost | Reported | Tick
+Event = SubmitJob | StopJob | RecoverJob | SpaceDropped | HostSeen | HostLost | TasksReported | Tick
 
 
 # What is to be done. The commands of one event are one write.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ReturnJob:
     """The job that a submit led to: a new one, or the identical one in flight."""
 
     job_id: JobId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keep:
+class SaveJob:
     """Write the job down before anybody hears of it."""
 
     job: Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeepResult:
+class SaveResult:
     """Write what is to be kept of a finished task's result down."""
 
     job_id: JobId
     task_id: TaskId
-    result: Result
+    result: TaskResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publish:
+class PublishVersion:
     """Write the job's version down, in the same write as the job itself."""
 
     job: Job
-    result: Result
+    result: TaskResult
     """Of all tasks together, by part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forget:
+class DeleteJob:
     """Remove the job."""
 
     job_id: JobId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tell:
+class NotifyStorageds:
     """What storageds should be doing has changed: answer their polls."""
 
 
-Command = Answer | Keep | KeepResult | Publish | Forget | Tell
+Command = ReturnJob | SaveJob | SaveResult | PublishVersion | DeleteJob | NotifyStorageds

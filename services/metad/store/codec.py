@@ -13,114 +13,114 @@ from asterism_proto.indexes import Index
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad import wire, wire_jobs
-from metad.catalog.model import Chunk, Load, Manifest, Pin, Space
+from metad.catalog.model import Chunk, LoadRecord, Manifest, Pin, Space
 from metad.cluster import Host
 from metad.ids import HostId, JobId, SpaceId, TaskId
-from metad.jobs.model import Job, State, Task
-from metad.totals import Result
+from metad.jobs.model import Job, JobState, Task
+from metad.totals import TaskResult
 
 M = TypeVar("M", bound=Message)
 _REMEDY = "restore the catalog from a snapshot"
 
 
-def number_to(number: int) -> bytes:
+def encode_number(number: int) -> bytes:
     """A counter."""
     return b"%d" % number
 
 
-def number_from(value: bytes | None, *, default: int = 0) -> int:
+def decode_number(value: bytes | None, *, default: int = 0) -> int:
     """A counter; ``default`` where it was never written."""
     return default if value is None else int(value)
 
 
-def space_to(space: Space) -> bytes:
+def encode_space(space: Space) -> bytes:
     """A space."""
-    return _bytes(wire.space_to(space))
+    return _serialize(wire.space_to_proto(space))
 
 
-def space_from(value: bytes) -> Space:
+def decode_space(value: bytes) -> Space:
     """A space."""
-    return wire.space_of(_read(pb.Space(), value))
+    return wire.space_from_proto(_parse(pb.Space(), value))
 
 
-def load_to(load: Load) -> bytes:
+def encode_load(load: LoadRecord) -> bytes:
     """A load without its chunks."""
-    return _bytes(wire.load_to(load))
+    return _serialize(wire.load_to_proto(load))
 
 
-def load_from(value: bytes) -> Load:
+def decode_load(value: bytes) -> LoadRecord:
     """A load without its chunks."""
-    return wire.load_of(_read(mpb.Load(), value))
+    return wire.load_from_proto(_parse(mpb.Load(), value))
 
 
-def chunk_to(chunk: Chunk) -> bytes:
+def encode_chunk(chunk: Chunk) -> bytes:
     """A chunk."""
-    return _bytes(wire.chunk_to(chunk))
+    return _serialize(wire.chunk_to_proto(chunk))
 
 
-def chunk_from(value: bytes) -> Chunk:
+def decode_chunk(value: bytes) -> Chunk:
     """A chunk."""
-    return wire.chunk_of(_read(mpb.Chunk(), value))
+    return wire.chunk_from_proto(_parse(mpb.Chunk(), value))
 
 
-def manifest_to(manifest: Manifest) -> bytes:
+def encode_manifest(manifest: Manifest) -> bytes:
     """A manifest."""
-    return _bytes(wire.manifest_to(manifest))
+    return _serialize(wire.manifest_to_proto(manifest))
 
 
-def manifest_from(value: bytes) -> Manifest:
+def decode_manifest(value: bytes) -> Manifest:
     """A manifest; Corrupt where its digest is not that of its content."""
-    manifest = wire.manifest_of(_read(pb.Manifest(), value))
-    if wire.sealed(manifest).digest != manifest.digest:
+    manifest = wire.manifest_from_proto(_parse(pb.Manifest(), value))
+    if wire.with_digest(manifest).digest != manifest.digest:
         raise Corrupt(
             f"the manifest of space {manifest.space_id}, version {manifest.version} is not what was published: its digest differs; {_REMEDY}"
         )
     return manifest
 
 
-def pin_to(pin: Pin) -> bytes:
+def encode_pin(pin: Pin) -> bytes:
     """A pin."""
-    return _bytes(wire.pin_to(pin))
+    return _serialize(wire.pin_to_proto(pin))
 
 
-def pin_from(value: bytes) -> Pin:
+def decode_pin(value: bytes) -> Pin:
     """A pin."""
-    return wire.pin_of(_read(mpb.Pin(), value))
+    return wire.pin_from_proto(_parse(mpb.Pin(), value))
 
 
-def host_to(host: Host) -> bytes:
+def encode_host(host: Host) -> bytes:
     """A host."""
-    return _bytes(wire.host_to(host))
+    return _serialize(wire.host_to_proto(host))
 
 
-def host_from(value: bytes) -> Host:
+def decode_host(value: bytes) -> Host:
     """A host."""
-    return wire.host_of(_read(mpb.Host(), value))
+    return wire.host_from_proto(_parse(mpb.Host(), value))
 
 
-def result_to(result: Result) -> bytes:
+def encode_result(result: TaskResult) -> bytes:
     """A task's result."""
-    return _bytes(wire_jobs.result_to(result))
+    return _serialize(wire_jobs.result_to_proto(result))
 
 
-def result_from(value: bytes) -> Result:
+def decode_result(value: bytes) -> TaskResult:
     """A task's result."""
-    return wire_jobs.result_of(_read(pb.TaskResult(), value))
+    return wire_jobs.result_from_proto(_parse(pb.TaskResult(), value))
 
 
-def job_to(job: Job) -> bytes:
+def encode_job(job: Job) -> bytes:
     """A job with its tasks, less their results, which have keys of their own."""
-    bare = replace(job, tasks=tuple(replace(task, result=None) for task in job.tasks))
-    return json.dumps(asdict(bare), sort_keys=True, separators=(",", ":"), default=_state_to).encode()
+    job_without_results = replace(job, tasks=tuple(replace(task, result=None) for task in job.tasks))
+    return json.dumps(asdict(job_without_results), sort_keys=True, separators=(",", ":"), default=_encode_state).encode()
 
 
-def _state_to(value: object) -> str:
-    if isinstance(value, State):
+def _encode_state(value: object) -> str:
+    if isinstance(value, JobState):
         return value.name
     raise TypeError(f"{value!r} has no place in a job")
 
 
-def job_from(value: bytes) -> Job:
+def decode_job(value: bytes) -> Job:
     """A job with its tasks, less their results."""
     try:
         data = json.loads(value)
@@ -131,7 +131,7 @@ def job_from(value: bytes) -> Job:
                     "task_id": TaskId(task["task_id"]),
                     "host": HostId(task["host"]),
                     "parts": tuple(task["parts"]),
-                    "state": State[task["state"]],
+                    "state": JobState[task["state"]],
                     "causes": tuple(task["causes"]),
                 }
             )
@@ -148,19 +148,19 @@ def job_from(value: bytes) -> Job:
                 "indexes": tuple(Index(**index) for index in data.get("indexes", ())),
                 "declared": tuple(Index(**index) for index in data.get("declared", ())),
                 "tasks": tasks,
-                "state": State[data["state"]],
-                "ending": State[data["ending"]] if data["ending"] else None,
+                "state": JobState[data["state"]],
+                "ending": JobState[data["ending"]] if data["ending"] else None,
             }
         )
     except (ValueError, KeyError, TypeError) as error:
         raise Corrupt(f"a stored job cannot be read ({error}): {value[:200]!r}; {_REMEDY}") from error
 
 
-def _bytes(message: Message) -> bytes:
+def _serialize(message: Message) -> bytes:
     return message.SerializeToString(deterministic=True)
 
 
-def _read(message: M, value: bytes) -> M:
+def _parse(message: M, value: bytes) -> M:
     try:
         message.ParseFromString(value)
     except DecodeError as error:

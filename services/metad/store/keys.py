@@ -44,7 +44,7 @@ REVISION = _FORMAT + b"revision"
 TERMS = _FORMAT + b"term/"
 ADOPTIONS = _FORMAT + b"adoption/"
 REMOVALS = _FORMAT + b"removal/"
-CLEANED = _FORMAT + b"cleaned/"
+CLEANED_JOBS = _FORMAT + b"cleaned/"
 SPACES = _FORMAT + b"space/"
 COMMITS = _FORMAT + b"commit/"
 BASES = _FORMAT + b"base/"
@@ -58,58 +58,58 @@ RESULTS = _FORMAT + b"result/"
 PINS = _FORMAT + b"pin/"
 
 
-def _n(*numbers: int) -> bytes:
+def _padded(*numbers: int) -> bytes:
     return b"/".join(b"%020d" % number for number in numbers)
 
 
 def space(space_id: int) -> bytes:
     """Of a space."""
-    return SPACES + _n(space_id)
+    return SPACES + _padded(space_id)
 
 
 def commit(space_id: int) -> bytes:
     """Of a space's last commit number."""
-    return COMMITS + _n(space_id)
+    return COMMITS + _padded(space_id)
 
 
 def bases(space_id: int) -> bytes:
     """Prefix of a space's edge id bases."""
-    return BASES + _n(space_id) + b"/"
+    return BASES + _padded(space_id) + b"/"
 
 
 def base(space_id: int, type_id: int) -> bytes:
     """Of the next edge id of an edge type."""
-    return BASES + _n(space_id, type_id)
+    return BASES + _padded(space_id, type_id)
 
 
 def load(load_id: int) -> bytes:
     """Of a load."""
-    return LOADS + _n(load_id)
+    return LOADS + _padded(load_id)
 
 
 def chunks(load_id: int) -> bytes:
     """Prefix of a load's chunks."""
-    return CHUNKS + _n(load_id) + b"/"
+    return CHUNKS + _padded(load_id) + b"/"
 
 
 def chunk(load_id: int, index: int) -> bytes:
     """Of one chunk."""
-    return CHUNKS + _n(load_id, index)
+    return CHUNKS + _padded(load_id, index)
 
 
 def versions(space_id: int) -> bytes:
     """Prefix of a space's manifests."""
-    return VERSIONS + _n(space_id) + b"/"
+    return VERSIONS + _padded(space_id) + b"/"
 
 
 def version(space_id: int, number: int) -> bytes:
     """Of one manifest."""
-    return VERSIONS + _n(space_id, number)
+    return VERSIONS + _padded(space_id, number)
 
 
 def restore(space_id: int) -> bytes:
     """Of what a space waits for."""
-    return RESTORES + _n(space_id)
+    return RESTORES + _padded(space_id)
 
 
 def host(uuid: str) -> bytes:
@@ -119,42 +119,42 @@ def host(uuid: str) -> bytes:
 
 def job(job_id: int) -> bytes:
     """Of a job."""
-    return JOBS + _n(job_id)
+    return JOBS + _padded(job_id)
 
 
 def results(job_id: int) -> bytes:
     """Prefix of a job's results."""
-    return RESULTS + _n(job_id) + b"/"
+    return RESULTS + _padded(job_id) + b"/"
 
 
 def result(job_id: int, task_id: int) -> bytes:
     """Of one task's result."""
-    return RESULTS + _n(job_id, task_id)
+    return RESULTS + _padded(job_id, task_id)
 
 
 def pin(pin_id: int) -> bytes:
     """Of a lease on a version."""
-    return PINS + _n(pin_id)
+    return PINS + _padded(pin_id)
 
 
 def term(number: int) -> bytes:
     """Of a start of a metad."""
-    return TERMS + _n(number)
+    return TERMS + _padded(number)
 
 
 def adoption(number: int) -> bytes:
     """Of an adoption."""
-    return ADOPTIONS + _n(number)
+    return ADOPTIONS + _padded(number)
 
 
 def removal(removal_id: int) -> bytes:
     """Of a removal order."""
-    return REMOVALS + _n(removal_id)
+    return REMOVALS + _padded(removal_id)
 
 
-def cleaned(job_id: int) -> bytes:
+def cleaned_job(job_id: int) -> bytes:
     """Of the mark of a job whose leftovers were ordered away."""
-    return CLEANED + _n(job_id)
+    return CLEANED_JOBS + _padded(job_id)
 
 
 def last_number(key: bytes) -> int:

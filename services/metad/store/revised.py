@@ -13,7 +13,7 @@ from metad.store import codec, keys
 from metad.store.port import Changes, MetaStore
 
 
-class RevisedStore:
+class RevisionedStore:
     """A `MetaStore` over another one, each write with its revision.
 
     Parameters
@@ -26,8 +26,8 @@ class RevisedStore:
     def __init__(self, store: MetaStore) -> None:
         self._store = store
         self._lock = threading.Lock()
-        known = codec.number_from(store.get(keys.REVISION))
-        self._revision = max(known, *(codec.number_from(store.get(key)) for key in keys.COUNTERS))
+        stored_revision = codec.decode_number(store.get(keys.REVISION))
+        self._revision = max(stored_revision, *(codec.decode_number(store.get(key)) for key in keys.COUNTERS))
 
     @property
     def revision(self) -> int:
@@ -46,12 +46,12 @@ class RevisedStore:
         """Apply ``changes`` atomically and durably under the next revision."""
         self.write_at(changes, 0)
 
-    def write_at(self, changes: Changes, least: int) -> None:
-        """Apply ``changes`` under the next revision, or under ``least`` if that is larger."""
-        given = [int(value) for key in keys.COUNTERS if (value := changes.get(key)) is not None]
+    def write_at(self, changes: Changes, minimum: int) -> None:
+        """Apply ``changes`` under the next revision, or under ``minimum`` if that is larger."""
+        assigned_ids = [int(value) for key in keys.COUNTERS if (value := changes.get(key)) is not None]
         with self._lock:
-            revision = max(self._revision + 1, least, *given)
-            self._store.write({**changes, keys.REVISION: codec.number_to(revision)})
+            revision = max(self._revision + 1, minimum, *assigned_ids)
+            self._store.write({**changes, keys.REVISION: codec.encode_number(revision)})
             self._revision = revision
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from asterism_proto.errors import Corrupt
 from asterism_proto.places import PIECE_BYTES
 from storaged.store import keys
-from storaged.store.graph import RECORD_BYTES, Kept, intact
+from storaged.store.graph import RECORD_BYTES, StoredValue, verified_value
 
 _KEY_BYTES = 21
 _END = b"\xff" * _KEY_BYTES
@@ -20,21 +20,21 @@ _LENGTH, _COUNT = struct.Struct("<I"), struct.Struct("<Q")
 _LONGEST_VALUE = 1 << 30
 
 
-def packed(values: Iterable[Kept], commits: Mapping[int, int]) -> Iterator[bytes]:
+def encode_stream(values: Iterable[StoredValue], commits: Mapping[int, int]) -> Iterator[bytes]:
     """The stream of some values, in pieces; ``commits`` says the commit number of each load."""
-    held, size, count = [], 0, 0
+    buffered, size, count = [], 0, 0
     for key, record, value in values:
         raw = keys.block_key(key._replace(load_id=commits[key.load_id]))
-        held += [raw, record, _LENGTH.pack(len(value)), value]
+        buffered += [raw, record, _LENGTH.pack(len(value)), value]
         size += _KEY_BYTES + RECORD_BYTES + _LENGTH.size + len(value)
         count += 1
         if size >= PIECE_BYTES:
-            yield b"".join(held)
-            held, size = [], 0
-    yield b"".join([*held, _END, _COUNT.pack(count)])
+            yield b"".join(buffered)
+            buffered, size = [], 0
+    yield b"".join([*buffered, _END, _COUNT.pack(count)])
 
 
-def unpacked(pieces: Iterable[bytes], loads: Mapping[int, int], part: int) -> Iterator[Kept]:
+def decode_stream(pieces: Iterable[bytes], loads: Mapping[int, int], part: int) -> Iterator[StoredValue]:
     """The values of a stream, under the loads that have its commit numbers here.
 
     Raises
@@ -42,24 +42,24 @@ def unpacked(pieces: Iterable[bytes], loads: Mapping[int, int], part: int) -> It
     Corrupt
         Where it is cut off, of another part, or names a commit that no load has.
     """
-    stream = _Stream(pieces)
+    stream = _ByteReader(pieces)
     count = 0
-    while (raw := stream.take(_KEY_BYTES)) != _END:
+    while (raw := stream.read(_KEY_BYTES)) != _END:
         key = keys.parse_block_key(raw)
         if key.part != part or key.load_id not in loads:
             raise Corrupt(f"blocks of part {part}: value {count} is of part {key.part}, commit {key.load_id}; the backup does not fit together")
-        record = stream.take(RECORD_BYTES)
-        (length,) = _LENGTH.unpack(stream.take(_LENGTH.size))
+        record = stream.read(RECORD_BYTES)
+        (length,) = _LENGTH.unpack(stream.read(_LENGTH.size))
         if length > _LONGEST_VALUE:
             raise Corrupt(f"blocks of part {part}: value {count} says that it has {length} bytes")
-        yield intact(key._replace(load_id=loads[key.load_id]), record, stream.take(length))
+        yield verified_value(key._replace(load_id=loads[key.load_id]), record, stream.read(length))
         count += 1
-    (expected,) = _COUNT.unpack(stream.take(_COUNT.size))
-    if expected != count or stream.more():
+    (expected,) = _COUNT.unpack(stream.read(_COUNT.size))
+    if expected != count or stream.has_more():
         raise Corrupt(f"blocks of part {part}: {count} values where the stream says {expected}, or more behind its end")
 
 
-class _Stream:
+class _ByteReader:
     """Bytes out of pieces."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
@@ -67,25 +67,25 @@ class _Stream:
         self._held = b""
         self._at = 0
 
-    def take(self, size: int) -> bytes:
+    def read(self, size: int) -> bytes:
         """The next ``size`` bytes; Corrupt where there are fewer."""
-        held = [self._held[self._at :]] if len(self._held) - self._at < size else []
+        chunks = [self._held[self._at :]] if len(self._held) - self._at < size else []
         missing = size - (len(self._held) - self._at)
         while missing > 0:
             piece = next(self._pieces, None)
             if piece is None:
                 raise Corrupt(f"blocks: the stream ends {missing} bytes early")
-            held.append(piece)
+            chunks.append(piece)
             missing -= len(piece)
-        if held:
-            self._held, self._at = b"".join(held), 0
-        taken = self._held[self._at : self._at + size]
+        if chunks:
+            self._held, self._at = b"".join(chunks), 0
+        content = self._held[self._at : self._at + size]
         self._at += size
-        return taken
+        return content
 
-    def more(self) -> bool:
+    def has_more(self) -> bool:
         """Whether anything follows; the pieces are read to their end, where they are checked."""
-        rest = len(self._held) - self._at
+        remaining = len(self._held) - self._at
         for piece in self._pieces:
-            rest += len(piece)
-        return rest > 0
+            remaining += len(piece)
+        return remaining > 0

@@ -15,52 +15,52 @@ from asterism_proto.durable import make_folder, write_durably
 from asterism_proto.errors import Conflict, Corrupt
 from asterism_proto.fingerprints import FingerprintMismatch
 from storaged import children
-from storaged.build.marks import forget_marks, part_folder
-from storaged.build.part import build_part, expected_rows, finished_before
-from storaged.build.progress import Progress
-from storaged.build.task import MIB, RESULT, PartResult, Task, finished
-from storaged.store.graph import GraphStore, InvalidContent
-from storaged.store.pages import settle_all
-from storaged.store.tables import STAT, TableStore
+from storaged.build.marks import remove_completions, part_folder
+from storaged.build.part import build_part, expected_rows, completed_result
+from storaged.build.progress import ProgressReporter
+from storaged.build.task import MIB, RESULT_FILE, PartResult, BuildTask, task_result
+from storaged.store.graph import BlockStore, InvalidContent
+from storaged.store.pages import reload_images
+from storaged.store.tables import STAT_FOLDER, StatStore
 
 
-def build(task: Task, progress: Progress) -> list[PartResult]:
+def build(task: BuildTask, progress: ProgressReporter) -> list[PartResult]:
     """Build what is not built yet; the same results whatever was."""
     make_folder(task.output)
     shutil.rmtree(task.output / "scratch", ignore_errors=True)
-    store = GraphStore.open(task.checkpoint, task.schema, read_only=True, memory_bytes=task.memory_limit_mib * MIB)
-    tables = _tables(task)
+    store = BlockStore.open(task.checkpoint, task.schema, read_only=True, memory_bytes=task.memory_limit_mib * MIB)
+    tables = _open_stat_store(task)
     try:
         for part in task.parts:
             progress.phase(f"fingerprints of part {part}")
             store.verify(part, task.fingerprints)
-        known = {part: finished_before(task, part) for part in task.parts}
-        for part in (part for part in task.parts if known[part] is None):
-            progress.expect(expected_rows(task, part, store))
-        results = [known[part] or build_part(task, part, store, tables, progress) for part in task.parts]
+        completed = {part: completed_result(task, part) for part in task.parts}
+        for part in (part for part in task.parts if completed[part] is None):
+            progress.add_total(expected_rows(task, part, store))
+        results = [completed[part] or build_part(task, part, store, tables, progress) for part in task.parts]
     finally:
         tables.close()
         store.close()
         # Where it failed too: nothing goes on from what is there, and the disk may be full.
         shutil.rmtree(task.output / "scratch", ignore_errors=True)
-    write_durably(task.output / RESULT, json.dumps(finished(results)).encode())
-    settle_all([part_folder(task.output, part) for part in task.parts])
+    write_durably(task.output / RESULT_FILE, json.dumps(task_result(results)).encode())
+    reload_images([part_folder(task.output, part) for part in task.parts])
     return results
 
 
-def _tables(task: Task) -> TableStore:
+def _open_stat_store(task: BuildTask) -> StatStore:
     """The stat database; where it is damaged, a new one, and every part is built anew."""
     try:
-        return TableStore.open(task.output, task.memory_limit_mib * MIB)
+        return StatStore.open(task.output, task.memory_limit_mib * MIB)
     except Corrupt:
-        forget_marks(task.output)
-        shutil.rmtree(task.output / STAT)
-        return TableStore.open(task.output, task.memory_limit_mib * MIB)
+        remove_completions(task.output)
+        shutil.rmtree(task.output / STAT_FOLDER)
+        return StatStore.open(task.output, task.memory_limit_mib * MIB)
 
 
-def run(path: Path, progress: Progress) -> dict[str, Any]:
+def run(path: Path, progress: ProgressReporter) -> dict[str, Any]:
     """Build what the task in a file says."""
-    return finished(build(Task.read(path), progress))
+    return task_result(build(BuildTask.read(path), progress))
 
 
 def main(arguments: list[str]) -> int:

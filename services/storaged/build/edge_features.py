@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storaged.build.columns import build_columns
-from storaged.build.rows import Rows
-from storaged.build.source import Workplace
-from storaged.build.spool import buckets
-from storaged.build.steps import State
+from storaged.build.rows import RowMap
+from storaged.build.source import BuildContext
+from storaged.build.spool import split_into_buckets
+from storaged.build.steps import StepState
 from storaged.build.unit import Unit
 from storaged.store import keys
 from storaged.store.graph import EDGE_FEATURES, BlockRef
@@ -21,52 +21,52 @@ I64 = NDArray[np.int64]
 _ID_BYTES = 40
 
 
-def build_features(work: Workplace, type_id: int) -> int:
+def build_features(context: BuildContext, type_id: int) -> int:
     """Edge features that live in this part: rows by edge id among those that came with features. Gives their number."""
-    features, name = work.task.schema.edge_types[type_id].features, f"e{type_id}"
-    refs, columns = work.source.refs(type_id, EDGE_FEATURES), work.source.refs(type_id, EDGE_FEATURES | keys.COLUMNS)
+    features, name = context.task.schema.edge_types[type_id].features, f"e{type_id}"
+    refs, columns = context.reader.refs(type_id, EDGE_FEATURES), context.reader.refs(type_id, EDGE_FEATURES | keys.COLUMNS)
 
-    def make() -> State:
-        rows = _feature_rows(work, f"{name}.feature_eids", refs)
-        build_columns(work, prefix=name, features=features, refs=columns, id_section="eid", rows=rows.rows, find=rows.find, tombstones=None)
+    def make() -> StepState:
+        rows = _feature_rows(context, f"{name}.feature_eids", refs)
+        build_columns(context, prefix=name, features=features, refs=columns, id_section="eid", rows=rows.rows, find=rows.find_rows, tombstones=None)
         return {"rows": rows.rows}
 
-    work.progress.phase(f"features {work.task.schema.edge_types[type_id].name}")
-    digest = work.input("edge features", [asdict(feature) for feature in features]).blocks(refs).blocks(columns).digest()
+    context.progress.phase(f"features {context.task.schema.edge_types[type_id].name}")
+    digest = context.unit_input("edge features", [asdict(feature) for feature in features]).add_blocks(refs).add_blocks(columns).digest()
     unit = Unit(name=f"{name}.features", digest=digest, files=(f"{name}.feature_eids", f"{name}.c[0-9]*"))
-    return int(work.units.make(unit, lambda: work.steps.run(f"{name}.features", make, rows=sum(ref.rows for ref in columns)))["rows"])
+    return int(context.units.make(unit, lambda: context.steps.run(f"{name}.features", make, rows=sum(ref.rows for ref in columns)))["rows"])
 
 
-def _feature_rows(work: Workplace, name: str, refs: list[BlockRef]) -> Rows:
+def _feature_rows(context: BuildContext, name: str, refs: list[BlockRef]) -> RowMap:
     """The rows of edge ids; ids are kept where they have holes."""
-    parts = work.task.schema.parts
-    out = work.image.append_to(name, np.int64)
+    parts = context.task.schema.parts
+    out = context.image.create_append(name, np.int64)
     low, high = min((ref.lowest for ref in refs if ref.rows), default=0), max((ref.highest for ref in refs if ref.rows), default=0)
-    source = ((sections["eid"],) for _, sections in work.source.read(refs))
-    for bucket in buckets(source, sum(ref.rows for ref in refs), low=low, high=high, limit=work.task.row_limit(_ID_BYTES), folder=work.spools):
+    source = ((sections["eid"],) for _, sections in context.reader.read(refs))
+    for bucket in split_into_buckets(source, sum(ref.rows for ref in refs), low=low, high=high, limit=context.task.row_limit(_ID_BYTES), folder=context.spool_folder):
         out.append(np.unique(bucket.records[0]))
-    rows, none = out.rows, np.zeros(0, np.int64)
-    ids: I64 = work.image.map(name)
-    dense = rows == 0 or (int(ids[0]) == work.part and int(ids[-1]) == (rows - 1) * parts + work.part)
+    rows, empty = out.rows, np.zeros(0, np.int64)
+    ids: I64 = context.image.map(name)
+    dense = rows == 0 or (int(ids[0]) == context.part and int(ids[-1]) == (rows - 1) * parts + context.part)
     if dense:
-        work.image.remove(name)
-    return (Rows if dense else _SortedRows)(
-        part=work.part,
+        context.image.remove(name)
+    return (RowMap if dense else _SortedRowMap)(
+        part=context.part,
         parts=parts,
         rows=rows,
         count=rows,
         dense=dense,
         live=np.zeros(0, np.uint8),
-        ids=none if dense else ids,
-        index_ids=none,
+        ids=empty if dense else ids,
+        index_ids=empty,
         index_rows=np.zeros(0, np.uint32),
     )
 
 
-class _SortedRows(Rows):
+class _SortedRowMap(RowMap):
     """Sorted ids without an index: found by bisection, as draws find edge features."""
 
-    def find(self, ids: I64) -> I64:
+    def find_rows(self, ids: I64) -> I64:
         """The row of each id; -1 where there is none."""
-        at = np.minimum(np.searchsorted(self.ids, ids), self.rows - 1)
-        return np.where(self.ids[at] == ids, at, -1)
+        positions = np.minimum(np.searchsorted(self.ids, ids), self.rows - 1)
+        return np.where(self.ids[positions] == ids, positions, -1)

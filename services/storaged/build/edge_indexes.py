@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from asterism_proto.indexes import RANGE
 from asterism_proto.meaning import EDGE
-from graphkit.jit import kernel, settled
+from graphkit.jit import kernel, as_kernel_array
 from graphkit.order import sort_keys
-from storaged.build.indexes import Ordering, Weights, build_order, place_of
-from storaged.build.rows import Rows
-from storaged.build.source import Workplace
-from storaged.build.steps import State
-from storaged.build.timed import order_by
+from storaged.build.indexes import IndexBuild, IndexWeights, build_index, column_place
+from storaged.build.rows import RowMap
+from storaged.build.source import BuildContext
+from storaged.build.steps import StepState
+from storaged.build.timed import sort_row_slots
 from storaged.build.unit import Unit
-from storaged.store.ordered import OWN
+from storaged.store.ordered import OWN_WEIGHT_NAME
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -29,7 +29,7 @@ U32 = NDArray[np.uint32]
 _CHUNK = 1 << 18
 
 
-def build_edge_indexes(work: Workplace, type_id: int, sources: Rows, slots: int, sides: Sequence[str]) -> list[dict[str, Any]]:
+def build_edge_indexes(context: BuildContext, type_id: int, sources: RowMap, slots: int, sides: Sequence[str]) -> list[dict[str, Any]]:
     """Write the indexes of an edge type, in units. Gives what the manifest says of them.
 
     Parameters
@@ -41,96 +41,96 @@ def build_edge_indexes(work: Workplace, type_id: int, sources: Rows, slots: int,
     sides : sequence of str
         Digests of the adjacencies: out, and in where it is kept.
     """
-    edge_type, entries, name = work.task.schema.edge_types[type_id], [], f"e{type_id}"
-    tables = [Weights(OWN, "w", f"{name}.out.weights", None)] if edge_type.weighted else []
-    tables += [Weights(table.name, f"w{i}", f"{name}.out.w{i}.weights", asdict(table)) for i, table in enumerate(edge_type.tables)]
-    for index in work.task.indexes:
+    edge_type, entries, name = context.task.schema.edge_types[type_id], [], f"e{type_id}"
+    tables = [IndexWeights(OWN_WEIGHT_NAME, "w", f"{name}.out.weights", None)] if edge_type.weighted else []
+    tables += [IndexWeights(table.name, f"w{i}", f"{name}.out.w{i}.weights", asdict(table)) for i, table in enumerate(edge_type.tables)]
+    for index in context.task.indexes:
         if (index.element, index.type_id) != (EDGE, type_id):
             continue
-        place = place_of(work, index)
-        making = Ordering(
-            work=work,
+        column_key = column_place(context, index)
+        index_build = IndexBuild(
+            work=context,
             index=index,
             owner=name,
-            place=place,
+            column_place=column_key,
             count=slots,
-            chunks=partial(_chunks, slots),
-            read=partial(_read, work, name, place, sources),
+            chunks=partial(_slot_chunks, slots),
+            read=partial(_read, context, name, column_key, sources),
         )
-        entry = build_order(making, sides[:1], tables, sides[:1])
-        if index.kind == RANGE and place not in ("src", "dst"):
+        entry = build_index(index_build, sides[:1], tables, sides[:1])
+        if index.kind == RANGE and column_key not in ("src", "dst"):
             for side, digest in zip(("out", "in"), sides, strict=False):
-                _near_orders(making, f"{name}.{side}", f"{making.prefix}.{side}", digest, tables)
+                _build_sorted_edges(index_build, f"{name}.{side}", f"{index_build.prefix}.{side}", digest, tables)
             entry["sides"] = ["out", "in"][: len(sides)]
         entries.append(entry)
     return entries
 
 
-def _chunks(slots: int) -> Iterator[I64]:
+def _slot_chunks(slots: int) -> Iterator[I64]:
     for low in range(0, slots, _CHUNK):
         yield np.arange(low, min(low + _CHUNK, slots))
 
 
-def _read(work: Workplace, name: str, place: str, sources: Rows, slots: I64) -> NDArray[Any]:
+def _read(context: BuildContext, name: str, column_key: str, sources: RowMap, slots: I64) -> NDArray[Any]:
     """The values of edges at slots of the out-adjacency."""
-    if place == "src":
-        return sources.ids_of(work.image.map(f"{name}.src_row")[slots].astype(np.int64))
-    if place == "dst":
-        nbr: I64 = work.image.map(f"{name}.out.nbr")
+    if column_key == "src":
+        return sources.ids_of(context.image.map(f"{name}.src_row")[slots].astype(np.int64))
+    if column_key == "dst":
+        nbr: I64 = context.image.map(f"{name}.out.nbr")
         return nbr[slots]
-    return _near(work, f"{name}.out", place)[slots] if slots.size else _near(work, f"{name}.out", place)[:0]
+    return _slot_values(context, f"{name}.out", column_key)[slots] if slots.size else _slot_values(context, f"{name}.out", column_key)[:0]
 
 
-def _near(work: Workplace, side: str, place: str) -> NDArray[Any]:
+def _slot_values(context: BuildContext, side: str, column_key: str) -> NDArray[Any]:
     """The values at every slot of an adjacency."""
-    if place == "id":
-        return work.image.map(f"{side}.eid")
-    if place == "weight":
-        slots = work.image.map(f"{side}.eid").size
-        return work.image.map(f"{side}.weights") if f"{side}.weights" in work.image else np.broadcast_to(np.float32(1), (slots,))
-    return work.image.map(f"{side}.n{place}")
+    if column_key == "id":
+        return context.image.map(f"{side}.eid")
+    if column_key == "weight":
+        slots = context.image.map(f"{side}.eid").size
+        return context.image.map(f"{side}.weights") if f"{side}.weights" in context.image else np.broadcast_to(np.float32(1), (slots,))
+    return context.image.map(f"{side}.n{column_key}")
 
 
-def _near_orders(making: Ordering, side: str, prefix: str, digest: str, tables: Sequence[Weights]) -> None:
+def _build_sorted_edges(index_build: IndexBuild, side: str, prefix: str, digest: str, tables: Sequence[IndexWeights]) -> None:
     """Write the order of each node's edges at one end, in units: of the order, and of a tree by weights of each name."""
-    work = making.work
-    rows = work.image.map(f"{side}.eid").size
-    order = Unit(
+    context = index_build.work
+    rows = context.image.map(f"{side}.eid").size
+    order_unit = Unit(
         name=prefix,
-        digest=work.input("neighbors in order", asdict(making.index), digest).digest(),
+        digest=context.unit_input("neighbors in order", asdict(index_build.index), digest).digest(),
         files=(f"{prefix}.order", f"{prefix}.keys"),
     )
-    work.units.make(order, lambda: work.steps.run(prefix, partial(_order, work, side, prefix, making.place), rows=rows))
+    context.units.make(order_unit, lambda: context.steps.run(prefix, partial(_sort_edges, context, side, prefix, index_build.column_place), rows=rows))
     for table in tables:
-        at = f"{prefix}.{table.at}"
-        weights = f"{side}.weights" if table.name == OWN else f"{side}.{table.at}.weights"
-        unit = Unit(name=at, digest=work.input("trees of neighbors", order.digest, table.digest).digest(), files=(f"{at}.tree",))
-        work.units.make(unit, partial(work.steps.run, at, partial(_trees, work, side, prefix, at, weights), rows=rows))
+        table_prefix = f"{prefix}.{table.suffix}"
+        weights = f"{side}.weights" if table.name == OWN_WEIGHT_NAME else f"{side}.{table.suffix}.weights"
+        unit = Unit(name=table_prefix, digest=context.unit_input("trees of neighbors", order_unit.digest, table.digest).digest(), files=(f"{table_prefix}.tree",))
+        context.units.make(unit, partial(context.steps.run, table_prefix, partial(_build_weight_trees, context, side, prefix, table_prefix, weights), rows=rows))
 
 
-def _order(work: Workplace, side: str, prefix: str, place: str) -> State:
-    values = _near(work, side, place)
-    by_slot = work.scratch.create(f"{prefix}.keys", np.int64, (values.size,))
+def _sort_edges(context: BuildContext, side: str, prefix: str, column_key: str) -> StepState:
+    values = _slot_values(context, side, column_key)
+    slot_keys = context.scratch.create(f"{prefix}.keys", np.int64, (values.size,))
     for low in range(0, values.size, _CHUNK):
-        by_slot[low : low + _CHUNK] = sort_keys(values[low : low + _CHUNK])
-    order = order_by(work, f"{prefix}.order", work.image.map(f"{side}.indptr"), settled(by_slot))
-    keys = work.image.create(f"{prefix}.keys", np.int64, (values.size,))
+        slot_keys[low : low + _CHUNK] = sort_keys(values[low : low + _CHUNK])
+    order = sort_row_slots(context, f"{prefix}.order", context.image.map(f"{side}.indptr"), as_kernel_array(slot_keys))
+    keys = context.image.create(f"{prefix}.keys", np.int64, (values.size,))
     for low in range(0, values.size, _CHUNK):
-        keys[low : low + _CHUNK] = by_slot[order[low : low + _CHUNK]]
-    del by_slot
-    work.scratch.remove(f"{prefix}.keys")
+        keys[low : low + _CHUNK] = slot_keys[order[low : low + _CHUNK]]
+    del slot_keys
+    context.scratch.remove(f"{prefix}.keys")
     return {}
 
 
-def _trees(work: Workplace, side: str, prefix: str, at: str, file: str) -> State:
-    image = work.image
-    indptr, order, weights = (settled(image.map(name)) for name in (f"{side}.indptr", f"{prefix}.order", file))
-    grow_trees(indptr, np.int64(0), np.int64(indptr.size - 1), order, weights, image.create(f"{at}.tree", np.float64, (weights.size,)))
+def _build_weight_trees(context: BuildContext, side: str, prefix: str, table_prefix: str, file: str) -> StepState:
+    image = context.image
+    indptr, order, weights = (as_kernel_array(image.map(name)) for name in (f"{side}.indptr", f"{prefix}.order", file))
+    fill_weight_trees(indptr, np.int64(0), np.int64(indptr.size - 1), order, weights, image.create(f"{table_prefix}.tree", np.float64, (weights.size,)))
     return {}
 
 
 @kernel
-def grow_trees(indptr: I64, first: np.int64, end: np.int64, order: U32, weights: F32, out: F64) -> None:
+def fill_weight_trees(indptr: I64, first: np.int64, end: np.int64, order: U32, weights: F32, out: F64) -> None:
     """Put what the edges of each row weigh, in their order, as a tree of sums.
 
     Parameters
@@ -149,9 +149,9 @@ def grow_trees(indptr: I64, first: np.int64, end: np.int64, order: U32, weights:
     for row in range(first, end):
         start = indptr[row]
         size = indptr[row + 1] - start
-        for at in range(size - 1, 0, -1):
-            left, right = 2 * at, 2 * at + 1
-            out[start + at] = (np.float64(weights[order[start + left - size]]) if left >= size else out[start + left]) + (
+        for node in range(size - 1, 0, -1):
+            left, right = 2 * node, 2 * node + 1
+            out[start + node] = (np.float64(weights[order[start + left - size]]) if left >= size else out[start + left]) + (
                 np.float64(weights[order[start + right - size]]) if right >= size else out[start + right]
             )
         if size > 0:

@@ -12,23 +12,23 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import Internal, InvalidRequest
 from asterism_proto.schema import EdgeType
-from asterism_proto.times import alike_at_both_ends, far_time, seen_as
+from asterism_proto.times import has_symmetric_times, neighbor_time, edge_time_dtype
 from storaged.build.edge_features import build_features
 from storaged.build.edge_indexes import build_edge_indexes
-from storaged.build.hub import alias_rows
-from storaged.build.kernels import DELETED, arrange, bits, mix_records, resolve, sort_rows
-from storaged.build.near import near_files, near_values, value_bits
+from storaged.build.hub import build_alias_rows
+from storaged.build.kernels import DELETED, sort_by_row, weight_bits, mix_records, apply_deletes, sort_rows
+from storaged.build.near import edge_column_files, edge_column_values, value_bits
 from storaged.build.nodes import CHUNK, MAX_ROWS
-from storaged.build.packed import narrow_ids, pack
-from storaged.build.rows import Rows
-from storaged.build.source import Sections, Workplace
-from storaged.build.spool import Bucket, Records, buckets
-from storaged.build.steps import State
+from storaged.build.packed import narrow_ids, build_packed_rows
+from storaged.build.rows import RowMap
+from storaged.build.source import Sections, BuildContext
+from storaged.build.spool import Bucket, Records, split_into_buckets
+from storaged.build.steps import StepState
 from storaged.build.table import WEIGHT
-from storaged.build.task import Total
-from storaged.build.timed import edge_times, order_rows, sum_times, time_bits
+from storaged.build.task import PartitionStats
+from storaged.build.timed import edge_times, build_time_order, build_time_sums, time_bits
 from storaged.build.unit import Unit
-from storaged.build.weights import Refused, Weighed, check, described, edge_weights, weigh
+from storaged.build.weights import InvalidWeights, WeightResult, check_weights, manifest_tables, edge_weight_values, build_weights
 from storaged.store import keys
 from storaged.store.graph import IN_EDGE_DELETES, IN_EDGES, OUT_EDGE_DELETES, OUT_EDGES, BlockRef
 
@@ -52,9 +52,9 @@ class _Side:
     name: str
     """Prefix of its files."""
     incoming: bool
-    near_type: int
-    far_type: int
-    rows: Rows
+    local_type: int
+    remote_type: int
+    rows: RowMap
     """Of the near ends."""
     refs: list[BlockRef]
     weighted: bool
@@ -67,7 +67,7 @@ class _Side:
 
 
 @dataclass(slots=True)
-class _Counts:
+class _EdgeCounts:
     """What is counted on the way."""
 
     slots: int = 0
@@ -83,12 +83,12 @@ class _Counts:
 class EdgesResult:
     """What the edges of one type came to."""
 
-    totals: tuple[Total, ...]
+    totals: tuple[PartitionStats, ...]
     """Of the edges' own weights, then of each table."""
     description: dict[str, Any]
 
 
-def build_edges(work: Workplace, type_id: int, nodes: Sequence[Rows]) -> EdgesResult:
+def build_edges(context: BuildContext, type_id: int, nodes: Sequence[RowMap]) -> EdgesResult:
     """Write the edge image of one type, in four units: both adjacencies, the table over all edges, their features.
 
     Parameters
@@ -96,268 +96,268 @@ def build_edges(work: Workplace, type_id: int, nodes: Sequence[Rows]) -> EdgesRe
     nodes : sequence of Rows
         Of every node type in this part.
     """
-    schema = work.task.schema
+    schema = context.task.schema
     edge_type, name = schema.edge_types[type_id], f"e{type_id}"
     src_type, dst_type = schema.node_type_id(edge_type.src_type), schema.node_type_id(edge_type.dst_type)
     out_side = _Side(
         name=f"{name}.out",
         incoming=False,
-        near_type=src_type,
-        far_type=dst_type,
+        local_type=src_type,
+        remote_type=dst_type,
         rows=nodes[src_type],
-        refs=work.source.refs(type_id, OUT_EDGES, OUT_EDGE_DELETES),
+        refs=context.reader.refs(type_id, OUT_EDGES, OUT_EDGE_DELETES),
         weighted=edge_type.weighted,
     )
-    work.progress.phase(f"out edges {edge_type.name}")
-    unit = _unit(work, type_id, out_side, f"{name}.out.*", f"{name}.src_row")
-    out, into, units = _Counts(**work.units.make(unit, lambda: asdict(_adjacency(work, type_id, out_side)))), _Counts(), [unit]
+    context.progress.phase(f"out edges {edge_type.name}")
+    unit = _unit(context, type_id, out_side, f"{name}.out.*", f"{name}.src_row")
+    out_counts, in_counts, units = _EdgeCounts(**context.units.make(unit, lambda: asdict(_adjacency(context, type_id, out_side)))), _EdgeCounts(), [unit]
     if schema.has_in:
         in_side = _Side(
             name=f"{name}.in",
             incoming=True,
-            near_type=dst_type,
-            far_type=src_type,
+            local_type=dst_type,
+            remote_type=src_type,
             rows=nodes[dst_type],
-            refs=work.source.refs(type_id, IN_EDGES, IN_EDGE_DELETES),
+            refs=context.reader.refs(type_id, IN_EDGES, IN_EDGE_DELETES),
             weighted=edge_type.weighted,
         )
-        work.progress.phase(f"in edges {edge_type.name}")
-        units.append(_unit(work, type_id, in_side, f"{name}.in.*"))
-        into = _Counts(**work.units.make(units[1], lambda: asdict(_adjacency(work, type_id, in_side))))
-    own = _table(work, type_id, out, unit)
-    named = [_table(work, type_id, out, unit, i) for i in range(len(edge_type.tables))]
-    feature_rows = build_features(work, type_id) if edge_type.features else 0
-    indexes = build_edge_indexes(work, type_id, out_side.rows, out.slots, [each.digest for each in units])
-    shared: dict[str, Any] = {"part": work.part, "element": 2, "type_id": type_id, "count": out.slots, "count_in": into.slots, "dropped": out.dropped}
-    totals = [Total(**shared, mix_out=out.mix, mix_in=into.mix, **own.total())]
-    for i, weighed in enumerate(named):
-        mix_in = into.named[i]["mix"] if into.named else 0
-        totals.append(Total(**shared, mix_out=out.named[i]["mix"], mix_in=mix_in, **weighed.total()))
+        context.progress.phase(f"in edges {edge_type.name}")
+        units.append(_unit(context, type_id, in_side, f"{name}.in.*"))
+        in_counts = _EdgeCounts(**context.units.make(units[1], lambda: asdict(_adjacency(context, type_id, in_side))))
+    own_weights = _table(context, type_id, out_counts, unit)
+    extra_weights = [_table(context, type_id, out_counts, unit, i) for i in range(len(edge_type.tables))]
+    feature_rows = build_features(context, type_id) if edge_type.features else 0
+    indexes = build_edge_indexes(context, type_id, out_side.rows, out_counts.slots, [side_unit.digest for side_unit in units])
+    shared: dict[str, Any] = {"part": context.part, "element": 2, "type_id": type_id, "count": out_counts.slots, "count_in": in_counts.slots, "dropped": out_counts.dropped}
+    totals = [PartitionStats(**shared, mix_out=out_counts.mix, mix_in=in_counts.mix, **own_weights.stats_fields())]
+    for i, result in enumerate(extra_weights):
+        mix_in = in_counts.named[i]["mix"] if in_counts.named else 0
+        totals.append(PartitionStats(**shared, mix_out=out_counts.named[i]["mix"], mix_in=mix_in, **result.stats_fields()))
     description = {
-        "table": {"size": own.table.size, "total": own.table.weight},
+        "table": {"size": own_weights.table.size, "total": own_weights.table.weight},
         "feature_rows": feature_rows,
         "columns": [feature.name for feature in edge_type.features],
-        **described(edge_type.tables, named),
+        **manifest_tables(edge_type.tables, extra_weights),
         **({"near": list(edge_type.indexed)} if edge_type.indexed else {}),
         **({"indexes": indexes} if indexes else {}),
     }
     return EdgesResult(totals=tuple(totals), description=description)
 
 
-def _unit(work: Workplace, type_id: int, side: _Side, *files: str) -> Unit:
+def _unit(context: BuildContext, type_id: int, side: _Side, *files: str) -> Unit:
     """An adjacency as a unit: it follows from its blocks, the deletes of both ends, and which near end has which row."""
-    edge_type = work.task.schema.edge_types[type_id]
-    deletes = [ref for node_type in sorted({side.near_type, side.far_type}) for ref in work.source.tombstone_refs(node_type)]
-    words = ("adjacency", side.incoming, side.near_type, side.far_type, side.weighted, edge_type.multiplicity, side.rows.digest)
+    edge_type = context.task.schema.edge_types[type_id]
+    deletes = [ref for node_type in sorted({side.local_type, side.remote_type}) for ref in context.reader.tombstone_refs(node_type)]
+    components = ("adjacency", side.incoming, side.local_type, side.remote_type, side.weighted, edge_type.multiplicity, side.rows.digest)
     tables: list[object] = [asdict(table) for table in edge_type.tables]
     if edge_type.time:
         tables.append({"time": edge_type.time, "dtype": edge_type.feature(edge_type.time).dtype})
     if edge_type.indexed:
-        tables.append({"near": edge_type.indexed, "files": [(file, dtype.str) for file, dtype in near_files(edge_type)]})
-    if far := far_time(work.task.schema, type_id, incoming=side.incoming):
-        tables.append({"far time": far[1].name, "dtype": far[1].dtype})
-        deletes += work.source.time_refs(far[0])
-    return Unit(name=side.name, digest=work.input(*words, tables).blocks([*side.refs, *deletes]).digest(), files=files)
+        tables.append({"near": edge_type.indexed, "files": [(file, dtype.str) for file, dtype in edge_column_files(edge_type)]})
+    if remote_time := neighbor_time(context.task.schema, type_id, incoming=side.incoming):
+        tables.append({"far time": remote_time[1].name, "dtype": remote_time[1].dtype})
+        deletes += context.reader.time_refs(remote_time[0])
+    return Unit(name=side.name, digest=context.unit_input(*components, tables).add_blocks([*side.refs, *deletes]).digest(), files=files)
 
 
-def _table(work: Workplace, type_id: int, out: _Counts, unit: Unit, i: int | None = None) -> Weighed:
+def _table(context: BuildContext, type_id: int, out_counts: _EdgeCounts, unit: Unit, i: int | None = None) -> WeightResult:
     """The table over all edges of a type, by their own weights or the i-th further ones: it follows from the out-adjacency alone."""
-    image, edges = work.image, f"e{type_id}"
-    name, file = (edges, f"{edges}.out.weights") if i is None else (f"{edges}.w{i}", f"{edges}.out.w{i}.weights")
-    weight_name = WEIGHT if i is None else work.task.schema.edge_types[type_id].tables[i].name
-    refused = Refused() if i is None else Refused(**{word: count for word, count in out.named[i].items() if word != "mix"})
+    image, edge_prefix = context.image, f"e{type_id}"
+    name, file = (edge_prefix, f"{edge_prefix}.out.weights") if i is None else (f"{edge_prefix}.w{i}", f"{edge_prefix}.out.w{i}.weights")
+    weight_name = WEIGHT if i is None else context.task.schema.edge_types[type_id].tables[i].name
+    invalid = InvalidWeights() if i is None else InvalidWeights(**{kind: count for kind, count in out_counts.named[i].items() if kind != "mix"})
 
-    def make() -> State:
-        eids: I64 = image.map(f"{edges}.out.eid")
-        return weigh(
-            work,
-            refused,
+    def make() -> StepState:
+        eids: I64 = image.map(f"{edge_prefix}.out.eid")
+        return build_weights(
+            context,
+            invalid,
             name=name,
             kind=keys.EDGE_TABLE,
             type_id=type_id,
-            rows=out.slots,
-            count=out.slots,
+            rows=out_counts.slots,
+            count=out_counts.slots,
             weights=image.map(file) if file in image else None,
             live=_NO_HOLES,
             ids_of=lambda slots: eids[slots],
             weight_name=weight_name,
         )
 
-    made = Unit(
+    table_unit = Unit(
         name=f"{name}.table",
-        digest=work.input("edge table", unit.digest, weight_name).digest(),
+        digest=context.unit_input("edge table", unit.digest, weight_name).digest(),
         files=(f"{name}.table.*",),
         tables=((keys.EDGE_TABLE | keys.B1, type_id, weight_name),),
     )
-    return Weighed.of(work.units.make(made, make), weight_name)
+    return WeightResult.from_state(context.units.make(table_unit, make), weight_name)
 
 
-def _adjacency(work: Workplace, type_id: int, side: _Side) -> _Counts:
+def _adjacency(context: BuildContext, type_id: int, side: _Side) -> _EdgeCounts:
     """One adjacency, in steps: its edges, then their alias rows by each of their weights, and both once more as draws read them."""
-    written = sum(ref.rows for ref in side.refs)
-    counts = _Counts(**work.steps.run(f"{side.name}.edges", lambda: asdict(_sorted_edges(work, type_id, side)), rows=written))
-    narrow = work.steps.run(f"{side.name}.narrow", lambda: narrow_ids(work, side.name), rows=counts.slots)
+    row_count = sum(ref.rows for ref in side.refs)
+    counts = _EdgeCounts(**context.steps.run(f"{side.name}.edges", lambda: asdict(_sorted_edges(context, type_id, side)), rows=row_count))
+    narrow_state = context.steps.run(f"{side.name}.narrow", lambda: narrow_ids(context, side.name), rows=counts.slots)
     prefixes = ([side.name] if side.weighted else []) + [f"{side.name}.w{i}" for i in range(len(counts.named))]
     for prefix in prefixes:
-        make = partial(_alias_rows, work, side, prefix)
-        work.steps.run(f"{prefix}.alias", make, rows=counts.slots)
-        if narrow["fit"]:
-            work.steps.run(f"{prefix}.packed", partial(pack, work, prefix, side.name), rows=counts.slots)
-    if seen_as(work.task.schema, type_id, incoming=side.incoming):
-        work.steps.run(f"{side.name}.order", lambda: order_rows(work, side.name), rows=counts.slots)
+        make = partial(_alias_rows, context, side, prefix)
+        context.steps.run(f"{prefix}.alias", make, rows=counts.slots)
+        if narrow_state["fit"]:
+            context.steps.run(f"{prefix}.packed", partial(build_packed_rows, context, prefix, side.name), rows=counts.slots)
+    if edge_time_dtype(context.task.schema, type_id, incoming=side.incoming):
+        context.steps.run(f"{side.name}.order", lambda: build_time_order(context, side.name), rows=counts.slots)
         for prefix in prefixes:
-            work.steps.run(f"{prefix}.time_sums", partial(sum_times, work, prefix, side.name), rows=counts.slots)
+            context.steps.run(f"{prefix}.time_sums", partial(build_time_sums, context, prefix, side.name), rows=counts.slots)
     return counts
 
 
-def _alias_rows(work: Workplace, side: _Side, prefix: str) -> State:
-    return alias_rows(work, prefix, work.image.map(f"{side.name}.indptr"), work.image.map(f"{prefix}.weights"))
+def _alias_rows(context: BuildContext, side: _Side, prefix: str) -> StepState:
+    return build_alias_rows(context, prefix, context.image.map(f"{side.name}.indptr"), context.image.map(f"{prefix}.weights"))
 
 
-def _sorted_edges(work: Workplace, type_id: int, side: _Side) -> _Counts:
+def _sorted_edges(context: BuildContext, type_id: int, side: _Side) -> _EdgeCounts:
     """Group, sort, resolve and write the edges of one adjacency."""
-    edge_type = work.task.schema.edge_types[type_id]
+    edge_type = context.task.schema.edge_types[type_id]
     unique = edge_type.multiplicity == "unique"
     plain = not unique and all(ref.key.kind in (OUT_EDGES, IN_EDGES) for ref in side.refs)
     tables = edge_type.tables
-    counts, refused = _Counts(named=[{"mix": 0} for _ in tables]), [Refused() for _ in tables]
-    indptr = work.image.create(f"{side.name}.indptr", np.int64, (side.rows.rows + 1,))
-    out = {name: work.image.append_to(f"{side.name}.{name}", dtype) for name, dtype in (("nbr", np.int64), ("eid", np.int64))}
+    counts, invalid = _EdgeCounts(named=[{"mix": 0} for _ in tables]), [InvalidWeights() for _ in tables]
+    indptr = context.image.create(f"{side.name}.indptr", np.int64, (side.rows.rows + 1,))
+    out = {name: context.image.create_append(f"{side.name}.{name}", dtype) for name, dtype in (("nbr", np.int64), ("eid", np.int64))}
     if edge_type.weighted:
-        out["weights"] = work.image.append_to(f"{side.name}.weights", np.float32)
-    out_named = [work.image.append_to(f"{side.name}.w{i}.weights", np.float32) for i in range(len(tables))]
-    out_near = [work.image.append_to(f"{side.name}.{file}", dtype) for file, dtype in near_files(edge_type)]
-    far, alike = far_time(work.task.schema, type_id, incoming=side.incoming), alike_at_both_ends(work.task.schema, type_id)
-    if edge_type.time or far:
-        out["when"] = work.image.append_to(f"{side.name}.when", np.int64)
+        out["weights"] = context.image.create_append(f"{side.name}.weights", np.float32)
+    out_extra_weights = [context.image.create_append(f"{side.name}.w{i}.weights", np.float32) for i in range(len(tables))]
+    out_columns = [context.image.create_append(f"{side.name}.{file}", dtype) for file, dtype in edge_column_files(edge_type)]
+    remote_time, same_at_both_ends = neighbor_time(context.task.schema, type_id, incoming=side.incoming), has_symmetric_times(context.task.schema, type_id)
+    if edge_type.time or remote_time:
+        out["when"] = context.image.create_append(f"{side.name}.when", np.int64)
     if not side.incoming:
-        out["src_row"] = work.image.append_to(f"e{type_id}.src_row", np.uint32)
-    split = buckets(
-        _records(work, edge_type, side, counts, plain=plain),
+        out["src_row"] = context.image.create_append(f"e{type_id}.src_row", np.uint32)
+    split = split_into_buckets(
+        _records(context, edge_type, side, counts, plain=plain),
         sum(ref.rows for ref in side.refs),
         low=0,
         high=max(side.rows.rows - 1, 0),
-        limit=work.task.row_limit(_row_bytes(edge_type)),
-        folder=work.spools,
+        limit=context.task.row_limit(_row_bytes(edge_type)),
+        folder=context.spool_folder,
         # Deletes and replacements need all that was written between two nodes at once.
         keys=(0, 1, 2) if plain else (0, 1),
-        span=work.task.row_limit(_ROW_BYTES),
+        span=context.task.row_limit(_ROW_BYTES),
     )
     for bucket in split:
-        row, nbr, eid, weight, *named = _arranged(bucket, indptr, unique=unique, plain=plain)
-        named, near = named[: len(named) - len(out_near)], named[len(named) - len(out_near) :]
-        for number, (values, kept) in enumerate(zip(near, out_near, strict=True)):
+        row, nbr, eid, weight, *extra_weights = _sort_bucket(bucket, indptr, unique=unique, plain=plain)
+        extra_weights, indexed_columns = extra_weights[: len(extra_weights) - len(out_columns)], extra_weights[len(extra_weights) - len(out_columns) :]
+        for number, (values, column_file) in enumerate(zip(indexed_columns, out_columns, strict=True)):
             counts.mix += int(mix_records(side.rows.ids_of(row), nbr, eid, value_bits(values, number), side.incoming))
-            kept.append(values)
-        when = named.pop() if edge_type.time else eid[:0]
-        if far:
+            column_file.append(values)
+        times = extra_weights.pop() if edge_type.time else eid[:0]
+        if remote_time:
             # An edge is there once it and the node that it leads to are.
-            there = work.source.times(far[0]).of(nbr)
-            when = np.maximum(when, there) if edge_type.time else there
+            remote_times = context.reader.times(remote_time[0]).lookup(nbr)
+            times = np.maximum(times, remote_times) if edge_type.time else remote_times
         if "when" in out:
-            mixed = int(mix_records(side.rows.ids_of(row), nbr, eid, time_bits(when), side.incoming))
-            counts.mix, counts.seen = counts.mix + mixed * alike, counts.seen + mixed * (not alike)
+            mixed = int(mix_records(side.rows.ids_of(row), nbr, eid, time_bits(times), side.incoming))
+            counts.mix, counts.seen = counts.mix + mixed * same_at_both_ends, counts.seen + mixed * (not same_at_both_ends)
         if not plain:
-            counts.mix += int(mix_records(side.rows.ids_of(row), nbr, eid, bits(weight), side.incoming))
-        for table, values, wrong, seen, file in zip(tables, named, refused, counts.named, out_named, strict=True):
-            check(work, edge_type, table, values, wrong, eid)
-            seen["mix"] += int(mix_records(side.rows.ids_of(row), nbr, eid, bits(values), side.incoming))
+            counts.mix += int(mix_records(side.rows.ids_of(row), nbr, eid, weight_bits(weight), side.incoming))
+        for table, values, table_invalid, table_counts, file in zip(tables, extra_weights, invalid, counts.named, out_extra_weights, strict=True):
+            check_weights(context, edge_type, table, values, table_invalid, eid)
+            table_counts["mix"] += int(mix_records(side.rows.ids_of(row), nbr, eid, weight_bits(values), side.incoming))
             file.append(values)
         counts.slots += row.size
-        for name, column in (("nbr", nbr), ("eid", eid), ("weights", weight), ("when", when), ("src_row", row)):
+        for name, column in (("nbr", nbr), ("eid", eid), ("weights", weight), ("when", times), ("src_row", row)):
             if name in out:
                 out[name].append(column)
     if counts.slots > MAX_ROWS:
-        raise InvalidRequest(f"part {work.part} has {counts.slots} edges of {edge_type.name}, more than {MAX_ROWS}; make the space with more parts")
+        raise InvalidRequest(f"part {context.part} has {counts.slots} edges of {edge_type.name}, more than {MAX_ROWS}; make the space with more parts")
     counts.mix, counts.seen = counts.mix & _MASK, counts.seen & _MASK
-    counts.named = [{"mix": seen["mix"] & _MASK, **asdict(wrong)} for seen, wrong in zip(counts.named, refused, strict=True)]
+    counts.named = [{"mix": table_counts["mix"] & _MASK, **asdict(table_invalid)} for table_counts, table_invalid in zip(counts.named, invalid, strict=True)]
     _running_sums(indptr)
     mixed = counts.mix + counts.seen
-    _audit_mix(work, side, indptr, counts.slots, f"{side.name}.weights", mixed, timed="when" in out, near=near_files(edge_type))
-    for i, seen in enumerate(counts.named):
-        _audit_mix(work, side, indptr, counts.slots, f"{side.name}.w{i}.weights", seen["mix"])
+    _audit_mix(context, side, indptr, counts.slots, f"{side.name}.weights", mixed, timed="when" in out, column_files=edge_column_files(edge_type))
+    for i, table_counts in enumerate(counts.named):
+        _audit_mix(context, side, indptr, counts.slots, f"{side.name}.w{i}.weights", table_counts["mix"])
     return counts
 
 
 def _row_bytes(edge_type: EdgeType) -> int:
     """Bytes per edge of a bucket."""
-    beside = _WEIGHT_BYTES * len(edge_type.tables) + _TIME_BYTES * (bool(edge_type.time) + len(edge_type.indexed))
-    return _RECORD_BYTES + (_WEIGHTS_BYTES + beside if beside else 0)
+    extra_bytes = _WEIGHT_BYTES * len(edge_type.tables) + _TIME_BYTES * (bool(edge_type.time) + len(edge_type.indexed))
+    return _RECORD_BYTES + (_WEIGHTS_BYTES + extra_bytes if extra_bytes else 0)
 
 
-def _records(work: Workplace, edge_type: EdgeType, side: _Side, counts: _Counts, *, plain: bool) -> Iterator[Records]:
+def _records(context: BuildContext, edge_type: EdgeType, side: _Side, counts: _EdgeCounts, *, plain: bool) -> Iterator[Records]:
     """Every edge whose ends live, and every delete, in the order of the writes.
 
     Of each (row, neighbor, edge id, weight, further weights, time, features that lie beside it).
     """
-    near_section, far_section = side.ends
-    near_dead, far_dead = work.source.tombstones(side.near_type), work.source.tombstones(side.far_type)
-    for ref, sections in work.source.read(side.refs):
-        near, far, eid, weight = _columns(ref, sections, near_section, far_section, weighted=side.weighted)
-        named: Records = tuple(edge_weights(edge_type, sections, weight))
+    local_section, remote_section = side.ends
+    local_tombstones, remote_tombstones = context.reader.tombstones(side.local_type), context.reader.tombstones(side.remote_type)
+    for ref, sections in context.reader.read(side.refs):
+        local_ids, remote_ids, eid, weight = _edge_sections(ref, sections, local_section, remote_section, weighted=side.weighted)
+        extra_weights: Records = tuple(edge_weight_values(edge_type, sections, weight))
         if edge_type.time:
-            named = (*named, edge_times(edge_type, sections, weight.size))
-        named = (*named, *near_values(edge_type, sections, weight.size))
-        row = side.rows.find(near)
-        lost = row < 0
-        for dead in (near_dead.kills(near, ref.stamp), far_dead.kills(far, ref.stamp), far_dead.dead(far)):
-            if dead is not None:
-                lost |= dead
-        if lost.any():
+            extra_weights = (*extra_weights, edge_times(edge_type, sections, weight.size))
+        extra_weights = (*extra_weights, *edge_column_values(edge_type, sections, weight.size))
+        row = side.rows.find_rows(local_ids)
+        dropped = row < 0
+        for deleted in (local_tombstones.deleted_after(local_ids, ref.stamp), remote_tombstones.deleted_after(remote_ids, ref.stamp), remote_tombstones.deleted_at_cut(remote_ids)):
+            if deleted is not None:
+                dropped |= deleted
+        if dropped.any():
             if ref.key.kind in (OUT_EDGES, IN_EDGES):
-                counts.dropped += int(np.count_nonzero(lost))
-            near, row, far, eid, weight = near[~lost], row[~lost], far[~lost], eid[~lost], weight[~lost]
-            named = tuple(values[~lost] for values in named)
+                counts.dropped += int(np.count_nonzero(dropped))
+            local_ids, row, remote_ids, eid, weight = local_ids[~dropped], row[~dropped], remote_ids[~dropped], eid[~dropped], weight[~dropped]
+            extra_weights = tuple(values[~dropped] for values in extra_weights)
         if plain:
-            counts.mix += int(mix_records(near, far, eid, bits(weight), side.incoming))
+            counts.mix += int(mix_records(local_ids, remote_ids, eid, weight_bits(weight), side.incoming))
         if row.size:
-            yield row.astype(np.uint32), far, eid, weight, *named
+            yield row.astype(np.uint32), remote_ids, eid, weight, *extra_weights
 
 
-def _columns(ref: BlockRef, sections: Sections, near_section: str, far_section: str, *, weighted: bool) -> tuple[I64, I64, I64, F32]:
-    near, far = sections[near_section], sections[far_section]
+def _edge_sections(ref: BlockRef, sections: Sections, local_section: str, remote_section: str, *, weighted: bool) -> tuple[I64, I64, I64, F32]:
+    local_ids, remote_ids = sections[local_section], sections[remote_section]
     if ref.key.kind in (OUT_EDGES, IN_EDGES):
         weight = sections["weight"] if weighted and "weight" in sections else np.ones(ref.rows, np.float32)
-        return near, far, sections["eid"], weight
+        return local_ids, remote_ids, sections["eid"], weight
     eid = sections["eid"] if "eid" in sections else np.full(ref.rows, -1, np.int64)
-    return near, far, eid, np.full(ref.rows, DELETED, np.float32)
+    return local_ids, remote_ids, eid, np.full(ref.rows, DELETED, np.float32)
 
 
-def _arranged(bucket: Bucket, indptr: I64, *, unique: bool, plain: bool) -> Records:
+def _sort_bucket(bucket: Bucket, indptr: I64, *, unique: bool, plain: bool) -> Records:
     """A bucket in canonical order, its degrees added to ``indptr``."""
-    row, nbr, eid, given, *named = bucket.records
+    row, nbr, eid, original_weights, *extra_weights = bucket.records
     # Where an edge has more than a weight, its place takes the place of its weight: exact as a float64, and below 0 for a delete.
-    weight = np.where(given < 0, np.float64(DELETED), np.arange(given.size, dtype=np.float64)) if named else given
-    local = np.zeros(bucket.high - bucket.low + 2, np.int64)
+    weight = np.where(original_weights < 0, np.float64(DELETED), np.arange(original_weights.size, dtype=np.float64)) if extra_weights else original_weights
+    row_offsets = np.zeros(bucket.high - bucket.low + 2, np.int64)
     out_nbr, out_eid, out_weight = np.empty_like(nbr), np.empty_like(eid), np.empty_like(weight)
-    arrange(row, nbr, eid, weight, np.int64(bucket.low), local, out_nbr, out_eid, out_weight)
-    widest = int(np.diff(local).max(initial=0))
-    spare = np.empty(widest, np.int64), np.empty(widest, np.int64), np.empty(widest, weight.dtype)
+    sort_by_row(row, nbr, eid, weight, np.int64(bucket.low), row_offsets, out_nbr, out_eid, out_weight)
+    max_degree = int(np.diff(row_offsets).max(initial=0))
+    scratch = np.empty(max_degree, np.int64), np.empty(max_degree, np.int64), np.empty(max_degree, weight.dtype)
     if not plain:
-        sort_rows(local, out_nbr, out_eid, out_weight, False, *spare)
-        kept = int(resolve(local, out_nbr, out_eid, out_weight, unique))
-        out_nbr, out_eid, out_weight = out_nbr[:kept], out_eid[:kept], out_weight[:kept]
-    sort_rows(local, out_nbr, out_eid, out_weight, True, *spare)
-    degrees = np.diff(local)
+        sort_rows(row_offsets, out_nbr, out_eid, out_weight, False, *scratch)
+        edge_count = int(apply_deletes(row_offsets, out_nbr, out_eid, out_weight, unique))
+        out_nbr, out_eid, out_weight = out_nbr[:edge_count], out_eid[:edge_count], out_weight[:edge_count]
+    sort_rows(row_offsets, out_nbr, out_eid, out_weight, True, *scratch)
+    degrees = np.diff(row_offsets)
     indptr[bucket.low + 1 : bucket.high + 2] += degrees[: max(indptr.size - 1 - bucket.low, 0)]
     out_row = np.repeat(np.arange(bucket.low, bucket.high + 1, dtype=np.uint32), degrees)
-    if not named:
+    if not extra_weights:
         return out_row, out_nbr, out_eid, out_weight
-    places = out_weight.astype(np.int64)
-    return out_row, out_nbr, out_eid, given[places], *(values[places] for values in named)
+    source_order = out_weight.astype(np.int64)
+    return out_row, out_nbr, out_eid, original_weights[source_order], *(values[source_order] for values in extra_weights)
 
 
 def _running_sums(indptr: I64) -> None:
     """Degrees, at place row + 1, to offsets."""
     total = 0
     for low in range(0, indptr.size, CHUNK):
-        here = indptr[low : low + CHUNK]
-        here[:] = np.cumsum(here) + total
-        total = int(here[-1])
+        chunk = indptr[low : low + CHUNK]
+        chunk[:] = np.cumsum(chunk) + total
+        total = int(chunk[-1])
 
 
 def _audit_mix(
-    work: Workplace,
+    context: BuildContext,
     side: _Side,
     indptr: I64,
     slots: int,
@@ -365,10 +365,10 @@ def _audit_mix(
     expected: int,
     *,
     timed: bool = False,
-    near: Sequence[tuple[str, np.dtype[Any]]] = (),
+    column_files: Sequence[tuple[str, np.dtype[Any]]] = (),
 ) -> None:
     """Read the adjacency again and hold its edges, the weights in ``file``, times and features against those that came out of the graph."""
-    image = work.image
+    image = context.image
     nbr, eid = image.map(f"{side.name}.nbr"), image.map(f"{side.name}.eid")
     weights = image.map(file) if file in image else None
     mix = 0
@@ -376,11 +376,11 @@ def _audit_mix(
         high = min(low + CHUNK, slots)
         rows = np.searchsorted(indptr, np.arange(low, high), side="right") - 1
         weight = np.ones(high - low, np.float32) if weights is None else weights[low:high]
-        words = [bits(weight)]
+        bit_columns = [weight_bits(weight)]
         if timed:
-            words.append(time_bits(image.map(f"{side.name}.when")[low:high]))
-        words += [value_bits(image.map(f"{side.name}.{file}")[low:high], number) for number, (file, _) in enumerate(near)]
-        for word in words:
-            mix += int(mix_records(side.rows.ids_of(rows), nbr[low:high], eid[low:high], word, side.incoming))
+            bit_columns.append(time_bits(image.map(f"{side.name}.when")[low:high]))
+        bit_columns += [value_bits(image.map(f"{side.name}.{file}")[low:high], number) for number, (file, _) in enumerate(column_files)]
+        for bit_column in bit_columns:
+            mix += int(mix_records(side.rows.ids_of(rows), nbr[low:high], eid[low:high], bit_column, side.incoming))
     if (mix - expected) & _MASK or int(indptr[-1]) != slots:
-        raise Internal(f"{side.name} of part {work.part}: the edges of the image are not those of the graph; the version is refused")
+        raise Internal(f"{side.name} of part {context.part}: the edges of the image are not those of the graph; the version is refused")

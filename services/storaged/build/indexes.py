@@ -13,23 +13,23 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import Internal
 from asterism_proto.indexes import HASH, Index
-from asterism_proto.meaning import NODE, meant
+from asterism_proto.meaning import NODE, resolve_column
 from graphkit import alias, labels
-from graphkit.jit import settled
+from graphkit.jit import as_kernel_array
 from graphkit.order import sort_keys
-from storaged.build.rows import Rows
-from storaged.build.source import Workplace
-from storaged.build.spool import Records, buckets
-from storaged.build.steps import State
+from storaged.build.rows import RowMap
+from storaged.build.source import BuildContext
+from storaged.build.spool import Records, split_into_buckets
+from storaged.build.steps import StepState
 from storaged.build.table import MAX_DISTANCE
 from storaged.build.unit import Unit
-from storaged.build.weights import weights_input
+from storaged.build.weights import weight_inputs
 from storaged.reread import law
-from storaged.store.image_writer import Appended
-from storaged.store.ordered import OWN, STEPS, described, levels_of, prefix_of
+from storaged.store.image_writer import AppendFile
+from storaged.store.ordered import OWN_WEIGHT_NAME, BLOCK_SIZES, manifest_entry, level_block_sizes, file_prefix
 
 I64 = NDArray[np.int64]
-_CHUNK = STEPS[-1]
+_CHUNK = BLOCK_SIZES[-1]
 """Rows that a pass holds at once: whole blocks of every level."""
 _RECORD_BYTES = 96
 """Per record of a bucket: itself, its copy in it, its key, its place in the order, what is kept of it."""
@@ -38,7 +38,7 @@ _LAST_KEY = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Last:
+class _BucketEnd:
     """What the bucket before ended with."""
 
     key: int
@@ -47,14 +47,14 @@ class _Last:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ordering:
+class IndexBuild:
     """An index under way."""
 
-    work: Workplace
+    work: BuildContext
     index: Index
     owner: str
     """What the files of the type begin with."""
-    place: str
+    column_place: str
     """The number of its feature, or the name of what is no feature; of a vector, with the place of the value."""
     count: int
     """Live rows."""
@@ -68,31 +68,31 @@ class Ordering:
     @property
     def prefix(self) -> str:
         """What the names of its files begin with."""
-        return prefix_of(self.owner, self.index.kind, self.place)
+        return file_prefix(self.owner, self.index.kind, self.column_place)
 
 
-class Weights(NamedTuple):
+class IndexWeights(NamedTuple):
     """Weights that tables of an index are made by."""
 
     name: str
-    at: str
+    suffix: str
     """What the names of their files end with."""
     file: str
     digest: object
     """What they are made of."""
 
 
-def place_of(work: Workplace, index: Index) -> str:
+def column_place(context: BuildContext, index: Index) -> str:
     """As of `Ordering`."""
-    schema, column = work.task.schema, index.parsed
-    found = meant(schema, index.element, index.type_id, column)
-    if found.feature is None:
+    schema, column = context.task.schema, index.parsed_column
+    resolved_column = resolve_column(schema, index.element, index.type_id, column)
+    if resolved_column.feature is None:
         return column.name
-    number = found.owner.features.index(found.feature)
+    number = resolved_column.owner.features.index(resolved_column.feature)
     return str(number) if column.element is None else f"{number}e{column.element}"
 
 
-def build_indexes(work: Workplace, type_id: int, rows: Rows, *, weights: object, features: str) -> list[dict[str, Any]]:
+def build_indexes(context: BuildContext, type_id: int, rows: RowMap, *, weights: object, features: str) -> list[dict[str, Any]]:
     """Write the indexes of a node type, in units: each order, and its tables by weights of each name. Gives what the manifest says of them.
 
     Parameters
@@ -102,74 +102,74 @@ def build_indexes(work: Workplace, type_id: int, rows: Rows, *, weights: object,
     weights, features : plain values
         Digests of what is written.
     """
-    node_type, entries = work.task.schema.node_types[type_id], []
-    tables = [Weights(OWN, "w", f"n{type_id}.weights", None)] if node_type.weighted else []
-    tables += [Weights(t.name, f"w{i}", f"n{type_id}.w{i}.weights", weights_input(work, type_id, t)) for i, t in enumerate(node_type.tables)]
-    for index in work.task.indexes:
+    node_type, entries = context.task.schema.node_types[type_id], []
+    tables = [IndexWeights(OWN_WEIGHT_NAME, "w", f"n{type_id}.weights", None)] if node_type.weighted else []
+    tables += [IndexWeights(t.name, f"w{i}", f"n{type_id}.w{i}.weights", weight_inputs(context, type_id, t)) for i, t in enumerate(node_type.tables)]
+    for index in context.task.indexes:
         if (index.element, index.type_id) != (NODE, type_id):
             continue
-        place = place_of(work, index)
-        texts = _texts(work, f"n{type_id}.c{place}")
-        making = Ordering(
-            work=work,
+        column_key = column_place(context, index)
+        texts = _texts(context, f"n{type_id}.c{column_key}")
+        index_build = IndexBuild(
+            work=context,
             index=index,
             owner=f"n{type_id}",
-            place=place,
+            column_place=column_key,
             count=rows.count,
-            chunks=partial(_live, rows),
-            read=partial(_read, work, index, place, rows, texts),
+            chunks=partial(_live_chunks, rows),
+            read=partial(_read, context, index, column_key, rows, texts),
             texts=texts,
         )
-        made_of = (rows.digest, features, weights if place == "weight" else None)
-        entries.append(build_order(making, made_of, tables, (features, weights)))
+        inputs = (rows.digest, features, weights if column_key == "weight" else None)
+        entries.append(build_index(index_build, inputs, tables, (features, weights)))
     return entries
 
 
-def build_order(making: Ordering, made_of: Sequence[object], tables: Sequence[Weights], weighed: Sequence[object]) -> dict[str, Any]:
+def build_index(index_build: IndexBuild, inputs: Sequence[object], tables: Sequence[IndexWeights], table_inputs: Sequence[object]) -> dict[str, Any]:
     """Write one index, in units. Gives what the manifest says of it.
 
     Parameters
     ----------
-    making : Ordering
-    made_of : plain values
+    index_build : Ordering
+    inputs : plain values
         What its order follows from.
     tables : sequence of Weights
-    weighed : plain values
+    table_inputs : plain values
         What weights follow from.
     """
-    work, index, prefix = making.work, making.index, making.prefix
-    work.progress.phase(f"index {index.named(work.task.schema)}")
-    order = Unit(
+    context, index, prefix = index_build.work, index_build.index, index_build.prefix
+    context.progress.phase(f"index {index.describe(context.task.schema)}")
+    order_unit = Unit(
         name=prefix,
-        digest=work.input("index", asdict(index), *made_of).digest(),
+        digest=context.unit_input("index", asdict(index), *inputs).digest(),
         files=tuple(f"{prefix}.{file}" for file in ("rows", "values", "bounds")),
     )
-    work.units.make(order, partial(_step, work, prefix, partial(_order, making), making.count))
+    context.units.make(order_unit, partial(_run_step, context, prefix, partial(_write_order, index_build), index_build.count))
     for table in tables:
-        at = f"{prefix}.{table.at}"
-        unit = Unit(name=at, digest=work.input("index tables", order.digest, table.digest, *weighed).digest(), files=(f"{at}.*",))
-        work.units.make(unit, partial(_step, work, at, partial(_tables, work, at, prefix, table.file), making.count))
-    return described(index.column, index.kind, prefix, {table.name: f"{prefix}.{table.at}" for table in tables})
+        table_prefix = f"{prefix}.{table.suffix}"
+        unit = Unit(name=table_prefix, digest=context.unit_input("index tables", order_unit.digest, table.digest, *table_inputs).digest(), files=(f"{table_prefix}.*",))
+        context.units.make(unit, partial(_run_step, context, table_prefix, partial(_tables, context, table_prefix, prefix, table.file), index_build.count))
+    return manifest_entry(index.column, index.kind, prefix, {table.name: f"{prefix}.{table.suffix}" for table in tables})
 
 
-def _texts(work: Workplace, file: str) -> tuple[I64, NDArray[np.uint8]] | None:
+def _texts(context: BuildContext, file: str) -> tuple[I64, NDArray[np.uint8]] | None:
     """Offsets and bytes of a column, where it is one of texts."""
-    image = work.image
+    image = context.image
     return (image.map(f"{file}.indptr"), image.map(f"{file}.values")) if f"{file}.indptr" in image else None
 
 
-def _read(work: Workplace, index: Index, place: str, of: Rows, texts: tuple[I64, NDArray[np.uint8]] | None, rows: I64) -> NDArray[Any]:
+def _read(context: BuildContext, index: Index, column_key: str, row_map: RowMap, texts: tuple[I64, NDArray[np.uint8]] | None, rows: I64) -> NDArray[Any]:
     """The values of nodes at rows, of texts their hashes."""
-    column, image, name = index.parsed, work.image, f"n{index.type_id}"
-    if place == "id":
-        return of.ids_of(rows)
-    if place == "weight":
+    column, image, name = index.parsed_column, context.image, f"n{index.type_id}"
+    if column_key == "id":
+        return row_map.ids_of(rows)
+    if column_key == "weight":
         return image.map(f"{name}.weights")[rows] if f"{name}.weights" in image else np.ones(rows.size, np.float32)
     if texts is not None:
         low = int(rows[0]) if rows.size else 0
-        found = labels.hashes(*texts, low, int(rows[-1]) + 1 - low if rows.size else 0)
-        return found[rows - low]
-    values = image.map(f"{name}.c{place.partition('e')[0]}.values")[rows]
+        hashes = labels.hash_strings(*texts, low, int(rows[-1]) + 1 - low if rows.size else 0)
+        return hashes[rows - low]
+    values = image.map(f"{name}.c{column_key.partition('e')[0]}.values")[rows]
     return values if column.element is None else values.reshape(rows.size, math.prod(values.shape[1:]))[:, column.element]
 
 
@@ -178,27 +178,27 @@ def expected_rows(indexes: Sequence[Index], element: int, type_id: int, rows: in
     return sum(rows * (1 + tables) for index in indexes if (index.element, index.type_id) == (element, type_id))
 
 
-def _step(work: Workplace, name: str, make: Any, rows: int) -> State:
-    return work.steps.run(name, make, rows=rows)
+def _run_step(context: BuildContext, name: str, make: Any, rows: int) -> StepState:
+    return context.steps.run(name, make, rows=rows)
 
 
-def _order(making: Ordering) -> State:
+def _write_order(index_build: IndexBuild) -> StepState:
     """Write rows by (value, row), and the values."""
-    work, prefix, texts = making.work, making.prefix, making.texts
-    out = work.image.append_to(f"{prefix}.rows", np.uint32)
-    hashed = making.index.kind == HASH
-    dtype = making.read(np.zeros(0, np.int64)).dtype
-    out_values = work.image.append_to(f"{prefix}.values", dtype)
-    out_bounds = work.image.append_to(f"{prefix}.bounds", np.int64) if hashed else None
-    low, high = _span(making)
-    last, held = _Last(key=-_LAST_KEY - 1), 0
-    split = buckets(
-        _records(making),
-        making.count,
+    context, prefix, texts = index_build.work, index_build.prefix, index_build.texts
+    out = context.image.create_append(f"{prefix}.rows", np.uint32)
+    hashed = index_build.index.kind == HASH
+    dtype = index_build.read(np.zeros(0, np.int64)).dtype
+    out_values = context.image.create_append(f"{prefix}.values", dtype)
+    out_bounds = context.image.create_append(f"{prefix}.bounds", np.int64) if hashed else None
+    low, high = _key_span(index_build)
+    bucket_end, row_count = _BucketEnd(key=-_LAST_KEY - 1), 0
+    split = split_into_buckets(
+        _records(index_build),
+        index_build.count,
         low=low,
         high=high,
-        limit=work.task.row_limit(_RECORD_BYTES),
-        folder=work.spools,
+        limit=context.task.row_limit(_RECORD_BYTES),
+        folder=context.spool_folder,
         keys=(0, 1, 2),
     )
     for bucket in split:
@@ -207,55 +207,55 @@ def _order(making: Ordering) -> State:
             continue
         keys = ((coarse - _HALF) << 1) | fine
         if texts is not None:
-            ordered, starts, hashes = labels.grouped(keys, row, *texts)
+            ordered, starts, hashes = labels.group_strings(keys, row, *texts)
             first = int(hashes[0])
-            if first == last.key and (last.groups > 1 or starts.size > 1 or _text(*texts, last.row) != _text(*texts, int(ordered[0]))):
-                raise Internal(f"part {work.part}: two texts of {prefix} have one hash, and more nodes than the memory limit allows; raise it")
+            if first == bucket_end.key and (bucket_end.groups > 1 or starts.size > 1 or _text(*texts, bucket_end.row) != _text(*texts, int(ordered[0]))):
+                raise Internal(f"part {context.part}: two texts of {prefix} have one hash, and more nodes than the memory limit allows; raise it")
             values = hashes
         else:
-            by = np.argsort(keys, kind="stable")
-            ordered, keys = row[by], keys[by]
+            order = np.argsort(keys, kind="stable")
+            ordered, keys = row[order], keys[order]
             starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
             first = int(keys[0])
-            values = making.read(ordered[starts] if hashed else ordered)
+            values = index_build.read(ordered[starts] if hashed else ordered)
             hashes = keys[starts]
         out.append(ordered)
         if out_bounds is not None:
-            new = slice(1 if first == last.key and held else 0, None)
-            out_bounds.append(starts[new] + held)
+            new = slice(1 if first == bucket_end.key and row_count else 0, None)
+            out_bounds.append(starts[new] + row_count)
             out_values.append(values[new])
         else:
             out_values.append(values)
-        if first != last.key or not held or starts.size > 1:
-            last = _Last(key=int(hashes[-1]), row=int(ordered[starts[-1]]), groups=int((hashes == hashes[-1]).sum()))
-        held += ordered.size
-        work.progress.step(ordered.size)
+        if first != bucket_end.key or not row_count or starts.size > 1:
+            bucket_end = _BucketEnd(key=int(hashes[-1]), row=int(ordered[starts[-1]]), groups=int((hashes == hashes[-1]).sum()))
+        row_count += ordered.size
+        context.progress.step(ordered.size)
     if out_bounds is not None:
-        out_bounds.append(np.array([held], np.int64))
-    if held != making.count:
-        raise Internal(f"part {work.part}: {prefix} has {held} rows of {making.count}; the version is refused")
+        out_bounds.append(np.array([row_count], np.int64))
+    if row_count != index_build.count:
+        raise Internal(f"part {context.part}: {prefix} has {row_count} rows of {index_build.count}; the version is refused")
     return {}
 
 
-def _records(making: Ordering) -> Iterator[Records]:
+def _records(index_build: IndexBuild) -> Iterator[Records]:
     """(coarse key, its last bit, row) of every live row: what buckets are split by is below 2^63."""
-    for rows in making.chunks():
-        keys = sort_keys(making.read(rows))
+    for rows in index_build.chunks():
+        keys = sort_keys(index_build.read(rows))
         yield (keys >> np.int64(1)) + _HALF, keys & np.int64(1), rows
 
 
-def _live(rows: Rows) -> Iterator[I64]:
+def _live_chunks(rows: RowMap) -> Iterator[I64]:
     for low in range(0, rows.rows, _CHUNK):
-        here = np.arange(low, min(low + _CHUNK, rows.rows))
-        yield here[rows.live[here] > 0] if rows.live.size else here
+        chunk = np.arange(low, min(low + _CHUNK, rows.rows))
+        yield chunk[rows.live[chunk] > 0] if rows.live.size else chunk
 
 
-def _span(making: Ordering) -> tuple[int, int]:
+def _key_span(index_build: IndexBuild) -> tuple[int, int]:
     """The least and the largest coarse key, where they are needed."""
-    if making.count <= making.work.task.row_limit(_RECORD_BYTES):
+    if index_build.count <= index_build.work.task.row_limit(_RECORD_BYTES):
         return 0, _LAST_KEY
     low, high = _LAST_KEY, 0
-    for coarse, _, _ in _records(making):
+    for coarse, _, _ in _records(index_build):
         if coarse.size:
             low, high = min(low, int(coarse.min())), max(high, int(coarse.max()))
     return low, high
@@ -265,39 +265,39 @@ def _text(indptr: I64, values: NDArray[np.uint8], row: int) -> bytes:
     return bytes(values[indptr[row] : indptr[row + 1]])
 
 
-class _Level(NamedTuple):
+class _LevelFiles(NamedTuple):
     """The files of one level's tables."""
 
     step: int
-    hot: Appended
-    cold: Appended
-    sums: Appended
+    threshold_file: AppendFile
+    fraction_file: AppendFile
+    sums_file: AppendFile
 
 
-def _tables(work: Workplace, at: str, prefix: str, file: str) -> State:
+def _tables(context: BuildContext, table_prefix: str, prefix: str, file: str) -> StepState:
     """Write alias tables over blocks of an order, and hold the law of each against its weights."""
-    image = work.image
+    image = context.image
     rows, weights = image.map(f"{prefix}.rows"), image.map(file)
     levels = [
-        _Level(step, *(image.append_to(f"{at}.{i}.{name}", kind) for name, kind in (("hot", np.uint64), ("cold", np.uint32), ("sums", np.float64))))
-        for i, step in enumerate(levels_of(rows.size))
+        _LevelFiles(step, *(image.create_append(f"{table_prefix}.{i}.{name}", kind) for name, kind in (("hot", np.uint64), ("cold", np.uint32), ("sums", np.float64))))
+        for i, step in enumerate(level_block_sizes(rows.size))
     ]
-    positives, counted = image.append_to(f"{at}.positives", np.int64), 0
+    positives, positive_count = image.create_append(f"{table_prefix}.positives", np.int64), 0
     for low in range(0, rows.size, _CHUNK):
-        here = weights[rows[low : low + _CHUNK]]
+        chunk = weights[rows[low : low + _CHUNK]]
         for level in levels:
-            bounds = np.append(np.arange(0, here.size, level.step), here.size)
-            hot, cold, sums = alias.build_rows(bounds, here)
-            found, wrong = law.fresh()
-            law.audit_rows(settled(bounds), settled(here), settled(sums), settled(hot), settled(cold), 0.0, MAX_DISTANCE, found, wrong)
-            if wrong[1]:
-                raise Internal(f"part {work.part}: {at}: the table of rows {low + int(wrong[0]) * level.step} on is not the law of its weights")
-            level.hot.append(hot)
-            level.cold.append(cold)
-            level.sums.append(sums)
-        before = np.append(0, np.cumsum(np.add.reduceat((here > 0).astype(np.int64), np.arange(0, here.size, STEPS[0]))))
-        positives.append(before[:-1] + counted)
-        counted += int(before[-1])
-        work.progress.step(here.size)
-    positives.append(np.array([counted], np.int64))
+            bounds = np.append(np.arange(0, chunk.size, level.step), chunk.size)
+            alias_threshold, alias_fraction, sums = alias.build_rows(bounds, chunk)
+            max_errors, fault = law.new_outputs()
+            law.audit_rows(as_kernel_array(bounds), as_kernel_array(chunk), as_kernel_array(sums), as_kernel_array(alias_threshold), as_kernel_array(alias_fraction), 0.0, MAX_DISTANCE, max_errors, fault)
+            if fault[1]:
+                raise Internal(f"part {context.part}: {table_prefix}: the table of rows {low + int(fault[0]) * level.step} on is not the law of its weights")
+            level.threshold_file.append(alias_threshold)
+            level.fraction_file.append(alias_fraction)
+            level.sums_file.append(sums)
+        running_counts = np.append(0, np.cumsum(np.add.reduceat((chunk > 0).astype(np.int64), np.arange(0, chunk.size, BLOCK_SIZES[0]))))
+        positives.append(running_counts[:-1] + positive_count)
+        positive_count += int(running_counts[-1])
+        context.progress.step(chunk.size)
+    positives.append(np.array([positive_count], np.int64))
     return {}

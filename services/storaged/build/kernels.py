@@ -26,13 +26,13 @@ _HIGH, _LOW, _FULL = np.uint64(0xFFFFFFFF00000000), np.uint64(0xFFFFFFFF), np.ui
 
 
 @kernel
-def scatter_nodes(ids: I64, given: F32, parts: np.int64, live: U8, weights: F32) -> None:
+def scatter_nodes(ids: I64, block_weights: F32, parts: np.int64, live: U8, weights: F32) -> None:
     """Bring ids of a dense type to life at row id // parts.
 
     Parameters
     ----------
     ids : int64[n]
-    given : float32[n] or float32[0]
+    block_weights : float32[n] or float32[0]
         Their weights; where there are none a new row gets 1 and an old one keeps its own.
     parts : int
     live : uint8[rows], out
@@ -43,20 +43,20 @@ def scatter_nodes(ids: I64, given: F32, parts: np.int64, live: U8, weights: F32)
     for i in range(ids.shape[0]):
         row = ids[i] // parts
         if weighted:
-            if given.shape[0] > 0:
-                weights[row] = given[i]
+            if block_weights.shape[0] > 0:
+                weights[row] = block_weights[i]
             elif live[row] == 0:
                 weights[row] = np.float32(1.0)
         live[row] = np.uint8(1)
 
 
 @kernel
-def fold_nodes(ids: I64, given: F32, order: I64, out_ids: I64, out_weights: F32) -> int:
+def fold_nodes(ids: I64, record_weights: F32, order: I64, out_ids: I64, out_weights: F32) -> int:
     """One row per id, of records stably sorted by id: the last weight that was given (NaN is none), else 1.
 
     Parameters
     ----------
-    ids, given, order : int64[n], float32[n], int64[n]
+    ids, record_weights, order : int64[n], float32[n], int64[n]
         Records in the order of the writes, and the stable order by id.
     out_ids, out_weights : int64[n], float32[n], out
 
@@ -72,20 +72,20 @@ def fold_nodes(ids: I64, given: F32, order: I64, out_ids: I64, out_weights: F32)
             out_ids[rows] = ids[i]
             out_weights[rows] = np.float32(1.0)
             rows += 1
-        if given[i] == given[i]:
-            out_weights[rows - 1] = given[i]
+        if record_weights[i] == record_weights[i]:
+            out_weights[rows - 1] = record_weights[i]
     return rows
 
 
 @kernel
-def audit_nodes(rows: I64, given: F32, image: F32, seen: U8) -> int:
+def audit_nodes(rows: I64, block_weights: F32, image: F32, seen: U8) -> int:
     """How many rows' last given weight is not the image's. Blocks come last first, so the first sighting is the last write.
 
     Parameters
     ----------
     rows : int64[n]
         Of the block's records; negative ones are skipped.
-    given : float32[n]
+    block_weights : float32[n]
         Their weights.
     image : float32[rows of the type]
     seen : uint8[rows of the type], in and out
@@ -95,13 +95,13 @@ def audit_nodes(rows: I64, given: F32, image: F32, seen: U8) -> int:
         row = rows[i]
         if row >= 0 and seen[row] == 0:
             seen[row] = np.uint8(1)
-            if image[row] != given[i]:
+            if image[row] != block_weights[i]:
                 wrong += 1
     return wrong
 
 
 @kernel
-def arrange(row: U32, nbr: I64, eid: I64, weight: F32, low: np.int64, indptr: I64, out_nbr: I64, out_eid: I64, out_weight: F32) -> None:
+def sort_by_row(row: U32, nbr: I64, eid: I64, weight: F32, low: np.int64, indptr: I64, out_nbr: I64, out_eid: I64, out_weight: F32) -> None:
     """Stable counting sort of edge records by row.
 
     Parameters
@@ -119,18 +119,18 @@ def arrange(row: U32, nbr: I64, eid: I64, weight: F32, low: np.int64, indptr: I6
         indptr[r + 1] += indptr[r]
     for i in range(row.shape[0]):
         local = np.int64(row[i]) - low
-        at = indptr[local]
-        indptr[local] = at + 1
-        out_nbr[at] = nbr[i]
-        out_eid[at] = eid[i]
-        out_weight[at] = weight[i]
+        slot = indptr[local]
+        indptr[local] = slot + 1
+        out_nbr[slot] = nbr[i]
+        out_eid[slot] = eid[i]
+        out_weight[slot] = weight[i]
     for r in range(rows, 0, -1):
         indptr[r] = indptr[r - 1]
     indptr[0] = 0
 
 
 @inlined
-def _after(nbr_a: int, eid_a: int, nbr_b: int, eid_b: int, by_eid: bool) -> bool:
+def _comes_after(nbr_a: int, eid_a: int, nbr_b: int, eid_b: int, by_eid: bool) -> bool:
     return nbr_a > nbr_b or (by_eid and nbr_a == nbr_b and eid_a > eid_b)
 
 
@@ -154,11 +154,11 @@ def sort_rows(indptr: I64, nbr: I64, eid: I64, weight: F32, by_eid: bool, spare_
         start, stop = indptr[r], indptr[r + 1]
         for low in range(start, stop, _RUN):
             for i in range(low + 1, min(low + _RUN, stop)):
-                if not _after(nbr[i - 1], eid[i - 1], nbr[i], eid[i], by_eid):
+                if not _comes_after(nbr[i - 1], eid[i - 1], nbr[i], eid[i], by_eid):
                     continue
                 v, e, w = nbr[i], eid[i], weight[i]
                 k = i
-                while k > low and _after(nbr[k - 1], eid[k - 1], v, e, by_eid):
+                while k > low and _comes_after(nbr[k - 1], eid[k - 1], v, e, by_eid):
                     nbr[k], eid[k], weight[k] = nbr[k - 1], eid[k - 1], weight[k - 1]
                     k -= 1
                 nbr[k], eid[k], weight[k] = v, e, w
@@ -166,24 +166,24 @@ def sort_rows(indptr: I64, nbr: I64, eid: I64, weight: F32, by_eid: bool, spare_
         while width < stop - start:
             for low in range(start, stop - width, 2 * width):
                 middle, high = low + width, min(low + 2 * width, stop)
-                if not _after(nbr[middle - 1], eid[middle - 1], nbr[middle], eid[middle], by_eid):
+                if not _comes_after(nbr[middle - 1], eid[middle - 1], nbr[middle], eid[middle], by_eid):
                     continue
                 for k in range(width):
                     spare_nbr[k], spare_eid[k], spare_weight[k] = nbr[low + k], eid[low + k], weight[low + k]
-                a, b, at = 0, middle, low
+                a, b, slot = 0, middle, low
                 while a < width:
-                    if b < high and _after(spare_nbr[a], spare_eid[a], nbr[b], eid[b], by_eid):
-                        nbr[at], eid[at], weight[at] = nbr[b], eid[b], weight[b]
+                    if b < high and _comes_after(spare_nbr[a], spare_eid[a], nbr[b], eid[b], by_eid):
+                        nbr[slot], eid[slot], weight[slot] = nbr[b], eid[b], weight[b]
                         b += 1
                     else:
-                        nbr[at], eid[at], weight[at] = spare_nbr[a], spare_eid[a], spare_weight[a]
+                        nbr[slot], eid[slot], weight[slot] = spare_nbr[a], spare_eid[a], spare_weight[a]
                         a += 1
-                    at += 1
+                    slot += 1
             width *= 2
 
 
 @kernel
-def resolve(indptr: I64, nbr: I64, eid: I64, weight: F32, unique: bool) -> int:
+def apply_deletes(indptr: I64, nbr: I64, eid: I64, weight: F32, unique: bool) -> int:
     """Apply deletes and, where (source, destination) names an edge, replacements; keeps the survivors in place.
 
     Parameters
@@ -199,7 +199,7 @@ def resolve(indptr: I64, nbr: I64, eid: I64, weight: F32, unique: bool) -> int:
     int
         How many edges are left.
     """
-    kept = 0
+    edge_count = 0
     start = 0
     for r in range(indptr.shape[0] - 1):
         stop = indptr[r + 1]
@@ -215,12 +215,12 @@ def resolve(indptr: I64, nbr: I64, eid: I64, weight: F32, unique: bool) -> int:
                             weight[k] = DELETED
             for i in range(low, high):
                 if weight[i] >= 0:
-                    nbr[kept], eid[kept], weight[kept] = nbr[i], eid[i], weight[i]
-                    kept += 1
+                    nbr[edge_count], eid[edge_count], weight[edge_count] = nbr[i], eid[i], weight[i]
+                    edge_count += 1
             low = high
         start = stop
-        indptr[r + 1] = kept
-    return kept
+        indptr[r + 1] = edge_count
+    return edge_count
 
 
 @inlined
@@ -232,12 +232,12 @@ def _edge_mix(eid: int, src: int, dst: int, weight: np.uint32) -> np.uint64:
 
 
 @kernel
-def mix_records(near: I64, far: I64, eid: I64, weight_bits: U32, incoming: bool) -> int:
+def mix_records(local_ids: I64, remote_ids: I64, eid: I64, weight_bits: U32, incoming: bool) -> int:
     """The sum modulo 2^64 of a mix of (edge id, source, destination, weight) of every edge: any order gives the same.
 
     Parameters
     ----------
-    near, far, eid : int64[n]
+    local_ids, remote_ids, eid : int64[n]
         The end at whose row the record is, the other one, the edge's id.
     weight_bits : uint32[n]
         The float32 weights' own bits.
@@ -246,7 +246,7 @@ def mix_records(near: I64, far: I64, eid: I64, weight_bits: U32, incoming: bool)
     """
     total = np.uint64(0)
     for i in range(eid.shape[0]):
-        total += _edge_mix(eid[i], far[i], near[i], weight_bits[i]) if incoming else _edge_mix(eid[i], near[i], far[i], weight_bits[i])
+        total += _edge_mix(eid[i], remote_ids[i], local_ids[i], weight_bits[i]) if incoming else _edge_mix(eid[i], local_ids[i], remote_ids[i], weight_bits[i])
     return total  # type: ignore[return-value]  # compiled, it is an int
 
 
@@ -269,20 +269,20 @@ def copy_lists(rows: I64, owner: I64, first: np.int64, indptr: I64, values: U8, 
     for i in range(rows.shape[0]):
         row = rows[i]
         if row >= 0 and owner[row] == first + i:
-            to = out_indptr[row] * width
+            target = out_indptr[row] * width
             for k in range(indptr[i] * width, indptr[i + 1] * width):
-                out_values[to] = values[k]
-                to += 1
+                out_values[target] = values[k]
+                target += 1
 
 
 @kernel
-def threshold_block(prob: F64, alias: U32, hot: U64, cold: U32) -> None:
+def threshold_block(prob: F64, alias: U32, alias_threshold: U64, alias_fraction: U32) -> None:
     """`graphkit.alias.thresholds` of a block of a table, whose certain columns name themselves already."""
     for i in range(prob.shape[0]):
         scaled = np.rint(prob[i] * _TWO64)
         t = _FULL if scaled >= _TWO64 else np.uint64(scaled)
-        hot[i] = (t & _HIGH) | np.uint64(alias[i])
-        cold[i] = np.uint32(t & _LOW)
+        alias_threshold[i] = (t & _HIGH) | np.uint64(alias[i])
+        alias_fraction[i] = np.uint32(t & _LOW)
 
 
 @kernel
@@ -310,12 +310,12 @@ def alias_ids(alias: U32, rows: U32, ids: I64, open_row: np.int64, open_id: np.i
 
 
 @kernel
-def audit_table(hot: U64, cold: U32, row_of: U32, weights: F32, total: float, out: F64) -> None:
+def audit_table(alias_threshold: U64, alias_fraction: U32, row_of: U32, weights: F32, total: float, out: F64) -> None:
     """Rebuild the exact law of a table from its image and hold it against the weights.
 
     Parameters
     ----------
-    hot, cold : uint64[n], uint32[n]
+    alias_threshold, alias_fraction : uint64[n], uint32[n]
         The image's thresholds.
     row_of : uint32[n] or uint32[0]
         Column -> row.
@@ -330,7 +330,7 @@ def audit_table(hot: U64, cold: U32, row_of: U32, weights: F32, total: float, ou
     One pass with three cursors: aliases do not decrease among light columns, nor among heavy ones, so what leads to
     column v is met when v is. A table for which that does not hold loses mass here, and fails.
     """
-    n = hot.shape[0]
+    n = alias_threshold.shape[0]
     scale = np.float64(n)
     per_column, per_weight = 1.0 / scale, 1.0 / total
     gapped = row_of.shape[0] > 0
@@ -340,29 +340,29 @@ def audit_table(hot: U64, cold: U32, row_of: U32, weights: F32, total: float, ou
     worst = 0.0
     empty = 0
     for v in range(n):
-        whole, part = np.uint64(0), (hot[v] & _HIGH) | np.uint64(cold[v])
-        if np.int64(hot[v] & _LOW) == v:
-            whole, part = np.uint64(1), np.uint64(0)
+        mass_high, mass_low = np.uint64(0), (alias_threshold[v] & _HIGH) | np.uint64(alias_fraction[v])
+        if np.int64(alias_threshold[v] & _LOW) == v:
+            mass_high, mass_low = np.uint64(1), np.uint64(0)
         for stream in range(2):
             u = light if stream == 0 else heavy
             while u < n:
-                to = np.int64(hot[u] & _LOW)
+                alias = np.int64(alias_threshold[u] & _LOW)
                 # w * n >= W where and only where the rounded w * n / W is >= 1: no division is needed.
-                of_heavy = np.float64(weights[np.int64(row_of[u]) if gapped else u]) * scale >= total
-                if of_heavy == (stream == 1) and to != u:
-                    if to > v:
+                is_heavy = np.float64(weights[np.int64(row_of[u]) if gapped else u]) * scale >= total
+                if is_heavy == (stream == 1) and alias != u:
+                    if alias > v:
                         break
-                    if to == v:
-                        rest = np.uint64(0) - ((hot[u] & _HIGH) | np.uint64(cold[u]))
-                        part += rest
-                        if rest == 0 or part < rest:
-                            whole += np.uint64(1)
+                    if alias == v:
+                        remainder = np.uint64(0) - ((alias_threshold[u] & _HIGH) | np.uint64(alias_fraction[u]))
+                        mass_low += remainder
+                        if remainder == 0 or mass_low < remainder:
+                            mass_high += np.uint64(1)
                 u += 1
             if stream == 0:
                 light = u
             else:
                 heavy = u
-        q = (np.float64(whole) + np.float64(part) / _TWO64) * per_column
+        q = (np.float64(mass_high) + np.float64(mass_low) / _TWO64) * per_column
         share = np.float64(weights[np.int64(row_of[v]) if gapped else v]) * per_weight
         distance += abs(q - share)
         worst = max(worst, abs(q - share) / share)
@@ -371,6 +371,6 @@ def audit_table(hot: U64, cold: U32, row_of: U32, weights: F32, total: float, ou
     out[0], out[1], out[2] = distance / 2.0, worst, np.float64(empty)
 
 
-def bits(weights: NDArray[Any]) -> U32:
+def weight_bits(weights: NDArray[Any]) -> U32:
     """The float32 weights' own bits, for `mix_records`."""
     return np.ascontiguousarray(weights, np.float32).view(np.uint32)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import Internal
 from graphkit import labels
-from storaged.build.source import Workplace
-from storaged.build.spool import Records, buckets
-from storaged.build.steps import State
+from storaged.build.source import BuildContext
+from storaged.build.spool import Records, split_into_buckets
+from storaged.build.steps import StepState
 from storaged.build.unit import Unit
 
 _CHUNK = 1 << 18
@@ -20,7 +20,7 @@ _RECORD_BYTES = 64
 """Per record of a bucket: itself, its place in the order, its copy in it, what is kept of it."""
 
 
-class _Last(NamedTuple):
+class _BucketEnd(NamedTuple):
     """What the bucket before ended with."""
 
     hash: int
@@ -28,12 +28,12 @@ class _Last(NamedTuple):
     groups: int
 
 
-def build_labels(work: Workplace, type_id: int, rows: int, features: str) -> None:
+def build_labels(context: BuildContext, type_id: int, rows: int, features: str) -> None:
     """Write the index of a type's graph labels, where it declares one.
 
     Parameters
     ----------
-    work : Workplace
+    context : Workplace
     type_id, rows : int
     features : str
         The digest of the unit of its columns, which the label is one of.
@@ -42,44 +42,44 @@ def build_labels(work: Workplace, type_id: int, rows: int, features: str) -> Non
     -----
     Groups are by (hash, label), rows within a group ascend. A node without a label is in no group.
     """
-    node_type, name = work.task.schema.node_types[type_id], f"n{type_id}"
+    node_type, name = context.task.schema.node_types[type_id], f"n{type_id}"
     if not node_type.graph_label:
         return
     column = [feature.name for feature in node_type.features].index(node_type.graph_label)
-    work.progress.phase(f"graph labels {node_type.name}")
-    unit = Unit(name=f"{name}.labels", digest=work.input("graph labels", features, column).digest(), files=(f"{name}.label_*",))
-    work.units.make(unit, lambda: work.steps.run(f"{name}.labels", lambda: _make(work, name, f"{name}.c{column}", rows), rows=rows))
+    context.progress.phase(f"graph labels {node_type.name}")
+    unit = Unit(name=f"{name}.labels", digest=context.unit_input("graph labels", features, column).digest(), files=(f"{name}.label_*",))
+    context.units.make(unit, lambda: context.steps.run(f"{name}.labels", lambda: _build_index(context, name, f"{name}.c{column}", rows), rows=rows))
 
 
-def _make(work: Workplace, name: str, column: str, rows: int) -> State:
-    indptr, values = work.image.map(f"{column}.indptr"), work.image.map(f"{column}.values")
+def _build_index(context: BuildContext, name: str, column: str, rows: int) -> StepState:
+    indptr, values = context.image.map(f"{column}.indptr"), context.image.map(f"{column}.values")
 
     def records() -> Iterator[Records]:
         for low in range(0, rows, _CHUNK):
             count = min(_CHUNK, rows - low)
             labelled = np.flatnonzero(np.diff(indptr[low : low + count + 1]))
-            yield labels.hashes(indptr, values, low, count)[labelled], labelled + low
+            yield labels.hash_strings(indptr, values, low, count)[labelled], labelled + low
 
-    out_rows = work.image.append_to(f"{name}.label_rows", np.uint32)
-    out_hash, out_indptr = work.image.append_to(f"{name}.label_hash", np.int64), work.image.append_to(f"{name}.label_indptr", np.int64)
-    limit, held, last = work.task.row_limit(_RECORD_BYTES), 0, _Last(-1, -1, 0)
-    for bucket in buckets(records(), rows, low=0, high=(1 << 63) - 1, limit=limit, folder=work.spools, keys=(0, 1)):
-        found, at = bucket.records
-        if not found.size:
+    out_rows = context.image.create_append(f"{name}.label_rows", np.uint32)
+    out_hash, out_indptr = context.image.create_append(f"{name}.label_hash", np.int64), context.image.create_append(f"{name}.label_indptr", np.int64)
+    limit, row_count, bucket_end = context.task.row_limit(_RECORD_BYTES), 0, _BucketEnd(-1, -1, 0)
+    for bucket in split_into_buckets(records(), rows, low=0, high=(1 << 63) - 1, limit=limit, folder=context.spool_folder, keys=(0, 1)):
+        row_hashes, row_numbers = bucket.records
+        if not row_hashes.size:
             continue
-        ordered, starts, hashes = labels.grouped(found, at, indptr, values)
-        if hashes[0] == last.hash:
+        ordered, starts, hashes = labels.group_strings(row_hashes, row_numbers, indptr, values)
+        if hashes[0] == bucket_end.hash:
             # More nodes of one label than fit in memory at once: the group goes on.
-            if last.groups > 1 or starts.size > 1 or _text(indptr, values, last.row) != _text(indptr, values, int(ordered[0])):
-                raise Internal(f"part {work.part}: two graph labels of {name} have one hash, and more nodes than the memory limit allows; raise it")
+            if bucket_end.groups > 1 or starts.size > 1 or _text(indptr, values, bucket_end.row) != _text(indptr, values, int(ordered[0])):
+                raise Internal(f"part {context.part}: two graph labels of {name} have one hash, and more nodes than the memory limit allows; raise it")
             starts, hashes = starts[1:], hashes[1:]
         else:
-            last = _Last(int(hashes[-1]), int(ordered[0]), hashes.size)
+            bucket_end = _BucketEnd(int(hashes[-1]), int(ordered[0]), hashes.size)
         out_rows.append(ordered)
         out_hash.append(hashes)
-        out_indptr.append(starts + held)
-        held += ordered.size
-    out_indptr.append(np.array([held], np.int64))
+        out_indptr.append(starts + row_count)
+        row_count += ordered.size
+    out_indptr.append(np.array([row_count], np.int64))
     return {}
 
 

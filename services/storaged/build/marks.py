@@ -18,7 +18,7 @@ _DONE = "done"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class CompletedPart:
     """A part that is finished."""
 
     output: Path
@@ -33,21 +33,21 @@ class Mark:
     """Of its image; not in the mark's file."""
 
     @classmethod
-    def read(cls, output: Path, part: int) -> Mark | None:
+    def read(cls, output: Path, part: int) -> CompletedPart | None:
         """The mark of a part; None where it is not finished, or the mark is not that of the image beside it."""
         try:
-            mark = json.loads(_path(output, part).read_text())
+            record = json.loads(_path(output, part).read_text())
             manifest = (part_folder(output, part) / MANIFEST).read_bytes()
-            content = mark["content"]
+            content = record["content"]
             result = PartResult.from_dict(content["result"])
-            if mark["sha256"] != _digest(content) or hashlib.sha256(manifest).hexdigest() != result.digest:
+            if record["sha256"] != _digest(content) or hashlib.sha256(manifest).hexdigest() != result.digest:
                 return None
             return cls(output=output, part=part, input=content["input"], result=result, units=content["units"], manifest=json.loads(manifest))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
 
-def write_mark(output: Path, part: int, *, task: str, result: PartResult, units: Mapping[str, Mapping[str, Any]]) -> None:
+def write_completion(output: Path, part: int, *, task: str, result: PartResult, units: Mapping[str, Mapping[str, Any]]) -> None:
     """Say durably that a part is finished; its image is."""
     content = {"input": task, "result": result.to_dict(), "units": dict(units)}
     path = _path(output, part)
@@ -55,12 +55,12 @@ def write_mark(output: Path, part: int, *, task: str, result: PartResult, units:
     write_durably(path, json.dumps({"content": content, "sha256": _digest(content)}).encode())
 
 
-def forget_mark(output: Path, part: int) -> None:
+def remove_completion(output: Path, part: int) -> None:
     """A part is to be built anew."""
     _path(output, part).unlink(missing_ok=True)
 
 
-def forget_marks(output: Path) -> None:
+def remove_completions(output: Path) -> None:
     """Every part is to be built anew."""
     shutil.rmtree(output / _DONE, ignore_errors=True)
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from asterism_proto import names
 from asterism_proto.errors import Conflict
-from graphkit.names import unlike
-from storaged.build.columns import placed
-from storaged.build.rows import Rows
-from storaged.build.source import Workplace
+from graphkit.names import first_mismatch
+from storaged.build.columns import read_located
+from storaged.build.rows import RowMap
+from storaged.build.source import BuildContext
 from storaged.store.graph import BlockRef
 
 
-def check_names(work: Workplace, type_id: int, rows: Rows, refs: Sequence[BlockRef]) -> None:
+def check_string_ids(context: BuildContext, type_id: int, rows: RowMap, refs: Sequence[BlockRef]) -> None:
     """Hold every name that was written against the one that its node has in the image.
 
     Raises
@@ -23,12 +23,12 @@ def check_names(work: Workplace, type_id: int, rows: Rows, refs: Sequence[BlockR
     """
     if sum(ref.rows for ref in refs) == rows.rows:
         return  # as many writes as nodes, and each has one: nothing came twice
-    node_type = work.task.schema.node_types[type_id]
-    at = next(i for i, feature in enumerate(node_type.features) if feature.name == names.COLUMN)
-    held = work.image.map(f"n{type_id}.c{at}.indptr"), work.image.map(f"n{type_id}.c{at}.values")
-    for _, found, sections in placed(work, refs, "ids", rows.find, work.source.tombstones(type_id)):
-        written = sections[f"f:{names.COLUMN}.indptr"], sections[f"f:{names.COLUMN}.values"]
-        wrong = unlike(found, *written, *held)
-        if wrong >= 0:
-            both = names.shown(held, int(found[wrong])), names.shown(written, wrong)
-            raise Conflict(names.collision(f"node type {node_type.name!r}", *both, int(sections["ids"][wrong]), work.task.schema.salt))
+    node_type = context.task.schema.node_types[type_id]
+    column = next(i for i, feature in enumerate(node_type.features) if feature.name == names.ID_COLUMN)
+    image_names = context.image.map(f"n{type_id}.c{column}.indptr"), context.image.map(f"n{type_id}.c{column}.values")
+    for _, located_rows, sections in read_located(context, refs, "ids", rows.find_rows, context.reader.tombstones(type_id)):
+        block_names = sections[f"f:{names.ID_COLUMN}.indptr"], sections[f"f:{names.ID_COLUMN}.values"]
+        mismatch = first_mismatch(located_rows, *block_names, *image_names)
+        if mismatch >= 0:
+            name_pair = names.display_string(image_names, int(located_rows[mismatch])), names.display_string(block_names, mismatch)
+            raise Conflict(names.collision_message(f"node type {node_type.name!r}", *name_pair, int(sections["ids"][mismatch]), context.task.schema.salt))

@@ -11,21 +11,21 @@ from asterism_proto.schema import EdgeType
 from graphkit.order import sort_keys
 from storaged.build.source import Sections
 from storaged.build.timed import time_bits
-from storaged.build.weights import COLUMN
+from storaged.build.weights import COLUMN_PREFIX
 
 
-def near_files(edge_type: EdgeType) -> list[tuple[str, np.dtype[Any]]]:
+def edge_column_files(edge_type: EdgeType) -> list[tuple[str, np.dtype[Any]]]:
     """What the file of each such feature is called behind its adjacency's name, and its dtype."""
     numbers = [edge_type.features.index(edge_type.feature(name)) for name in edge_type.indexed]
     return [(f"n{number}", np.dtype(edge_type.features[number].dtype)) for number in numbers]
 
 
-def near_values(edge_type: EdgeType, sections: Sections, rows: int) -> tuple[NDArray[Any], ...]:
+def edge_column_values(edge_type: EdgeType, sections: Sections, rows: int) -> tuple[NDArray[Any], ...]:
     """Their values at each edge of a block, 0 where it came without, as features have it."""
-    given = (sections.get(f"{COLUMN}{name}") for name in edge_type.indexed)
+    columns = (sections.get(f"{COLUMN_PREFIX}{name}") for name in edge_type.indexed)
     return tuple(
         np.zeros(rows, dtype) if values is None else values.astype(dtype, copy=False)
-        for values, (_, dtype) in zip(given, near_files(edge_type), strict=True)
+        for values, (_, dtype) in zip(columns, edge_column_files(edge_type), strict=True)
     )
 
 

@@ -15,15 +15,15 @@ from storaged.build.columns import build_columns
 from storaged.build.indexes import build_indexes
 from storaged.build.kernels import audit_nodes, fold_nodes, scatter_nodes
 from storaged.build.labels import build_labels
-from storaged.build.names import check_names
-from storaged.build.rows import Rows
-from storaged.build.source import Workplace
-from storaged.build.spool import Records, buckets
-from storaged.build.steps import State
+from storaged.build.names import check_string_ids
+from storaged.build.rows import RowMap
+from storaged.build.source import BuildContext
+from storaged.build.spool import Records, split_into_buckets
+from storaged.build.steps import StepState
 from storaged.build.table import WEIGHT
-from storaged.build.task import Total
-from storaged.build.unit import Input, Unit
-from storaged.build.weights import Refused, Weighed, described, node_weights, weigh
+from storaged.build.task import PartitionStats
+from storaged.build.unit import InputDigest, Unit
+from storaged.build.weights import InvalidWeights, WeightResult, manifest_tables, build_node_weights, build_weights
 from storaged.store import keys
 from storaged.store.graph import NODES, BlockRef
 
@@ -37,14 +37,14 @@ _SPARSE_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodesMade:
+class BuiltNodes:
     """Which nodes of one type there are, and what they have."""
 
-    rows: Rows
-    own: Weighed
-    weights: str | None
+    rows: RowMap
+    own_weights: WeightResult
+    weights_digest: str | None
     """The digest of their weights."""
-    features: str
+    features_digest: str
     """The digest of what their features are made of."""
 
 
@@ -52,38 +52,38 @@ class NodesMade:
 class NodesResult:
     """What the nodes of one type came to."""
 
-    totals: tuple[Total, ...]
+    totals: tuple[PartitionStats, ...]
     """Of the nodes' own weights, then of each table."""
     description: dict[str, Any]
 
 
-def build_nodes(work: Workplace, type_id: int) -> NodesMade:
+def build_nodes(context: BuildContext, type_id: int) -> BuiltNodes:
     """Write the node image of one type, in units: which rows there are, their table, their features."""
-    node_type, name = work.task.schema.node_types[type_id], f"n{type_id}"
-    refs = work.source.refs(type_id, NODES)
-    written = sum(ref.rows for ref in refs)
-    work.progress.phase(f"nodes {node_type.name}")
-    made = work.units.make(
+    node_type, name = context.task.schema.node_types[type_id], f"n{type_id}"
+    refs = context.reader.refs(type_id, NODES)
+    row_count = sum(ref.rows for ref in refs)
+    context.progress.phase(f"nodes {node_type.name}")
+    state = context.units.make(
         Unit(
             name=name,
-            digest=work.node_input(type_id, refs, "nodes", node_type.weighted).digest(),
+            digest=context.node_input(type_id, refs, "nodes", node_type.weighted).digest(),
             files=tuple(f"{name}.{file}" for file in ("ids", "index_ids", "index_rows", "live", "live_rows", "weights")),
         ),
-        lambda: work.steps.run(f"{name}.rows", lambda: _make_rows(work, type_id, refs), rows=written),
+        lambda: context.steps.run(f"{name}.rows", lambda: _make_rows(context, type_id, refs), rows=row_count),
     )
-    rows = _restored(work, name, made)
-    weights = work.image.map(f"{name}.weights") if node_type.weighted else None
-    own = Weighed.of(
-        work.units.make(
+    rows = _load_rows(context, name, state)
+    weights = context.image.map(f"{name}.weights") if node_type.weighted else None
+    own_weights = WeightResult.from_state(
+        context.units.make(
             Unit(
                 name=f"{name}.table",
-                digest=work.input("node table", rows.digest, made["weights"]).digest(),
+                digest=context.unit_input("node table", rows.digest, state["weights"]).digest(),
                 files=(f"{name}.table.*",),
                 tables=((keys.B1, type_id, WEIGHT),),
             ),
-            lambda: weigh(
-                work,
-                Refused(),
+            lambda: build_weights(
+                context,
+                InvalidWeights(),
                 name=name,
                 kind=0,
                 type_id=type_id,
@@ -96,81 +96,81 @@ def build_nodes(work: Workplace, type_id: int) -> NodesMade:
             ),
         )
     )
-    features = _features(work, type_id, rows) if node_type.features else ""
-    build_labels(work, type_id, rows.rows, features)
-    return NodesMade(rows=rows, own=own, weights=made["weights"], features=features)
+    features = _features(context, type_id, rows) if node_type.features else ""
+    build_labels(context, type_id, rows.rows, features)
+    return BuiltNodes(rows=rows, own_weights=own_weights, weights_digest=state["weights"], features_digest=features)
 
 
-def weigh_nodes(work: Workplace, type_id: int, made: NodesMade) -> NodesResult:
+def build_node_tables(context: BuildContext, type_id: int, nodes: BuiltNodes) -> NodesResult:
     """Write further weights with their tables, and indexes, in units; the edges of all types are written."""
-    node_type, rows, own = work.task.schema.node_types[type_id], made.rows, made.own
-    named = list(node_weights(work, type_id, rows, rows.digest, made.weights, made.features))
-    indexes = build_indexes(work, type_id, rows, weights=made.weights, features=made.features)
+    node_type, rows, own_weights = context.task.schema.node_types[type_id], nodes.rows, nodes.own_weights
+    extra_weights = list(build_node_weights(context, type_id, rows, rows.digest, nodes.weights_digest, nodes.features_digest))
+    indexes = build_indexes(context, type_id, rows, weights=nodes.weights_digest, features=nodes.features_digest)
     description = {
         "rows": rows.rows,
         "count": rows.count,
         "dense": rows.dense,
-        "table": {"size": own.table.size, "total": own.table.weight},
+        "table": {"size": own_weights.table.size, "total": own_weights.table.weight},
         "columns": [feature.name for feature in node_type.features],
-        **described(node_type.tables, named),
+        **manifest_tables(node_type.tables, extra_weights),
         **({"indexes": indexes} if indexes else {}),
     }
-    totals = (Total(part=work.part, element=1, type_id=type_id, count=rows.count, **weighed.total()) for weighed in (own, *named))
+    totals = (PartitionStats(part=context.part, element=1, type_id=type_id, count=rows.count, **result.stats_fields()) for result in (own_weights, *extra_weights))
     return NodesResult(totals=tuple(totals), description=description)
 
 
-def _features(work: Workplace, type_id: int, rows: Rows) -> str:
+def _features(context: BuildContext, type_id: int, rows: RowMap) -> str:
     """The columns of a type: they follow from which row an id has, whatever its weight. Gives their unit's digest."""
-    node_type, name = work.task.schema.node_types[type_id], f"n{type_id}"
-    columns = work.source.refs(type_id, NODES | keys.COLUMNS)
+    node_type, name = context.task.schema.node_types[type_id], f"n{type_id}"
+    columns = context.reader.refs(type_id, NODES | keys.COLUMNS)
 
-    def features() -> State:
+    def write_features() -> StepState:
         build_columns(
-            work,
+            context,
             prefix=name,
             features=node_type.features,
             refs=columns,
             id_section="ids",
             rows=rows.rows,
-            find=rows.find,
-            tombstones=work.source.tombstones(type_id),
+            find=rows.find_rows,
+            tombstones=context.reader.tombstones(type_id),
         )
-        if work.task.schema.named:
-            check_names(work, type_id, rows, columns)
+        if context.task.schema.has_string_ids:
+            check_string_ids(context, type_id, rows, columns)
         return {}
 
-    work.progress.phase(f"features {node_type.name}")
+    context.progress.phase(f"features {node_type.name}")
     unit = Unit(
         name=f"{name}.features",
-        digest=work.node_input(type_id, columns, "node features", [asdict(feature) for feature in node_type.features], rows.digest).digest(),
+        digest=context.node_input(type_id, columns, "node features", [asdict(feature) for feature in node_type.features], rows.digest).digest(),
         files=(f"{name}.c[0-9]*",),
     )
-    work.units.make(unit, lambda: work.steps.run(f"{name}.features", features, rows=sum(ref.rows for ref in columns)))
+    context.units.make(unit, lambda: context.steps.run(f"{name}.features", write_features, rows=sum(ref.rows for ref in columns)))
     return unit.digest
 
 
-def _make_rows(work: Workplace, type_id: int, refs: list[BlockRef]) -> State:
+def _make_rows(context: BuildContext, type_id: int, refs: list[BlockRef]) -> StepState:
     """Write ids or live rows, and weights, and hold these against the graph."""
-    state = (_dense if _may_be_dense(work, refs) else _sparse)(work, type_id, refs)
+    state = (_build_dense if _is_dense_candidate(context, refs) else _build_sparse)(context, type_id, refs)
     if state["rows"] > MAX_ROWS:
-        raise InvalidRequest(f"part {work.part} has {state['rows']} rows of one type, more than {MAX_ROWS}; make the space with more parts")
-    rows, weights = _restored(work, f"n{type_id}", state), None
-    if work.task.schema.node_types[type_id].weighted:
-        weights = work.image.map(f"n{type_id}.weights")
-        _audit_weights(work, type_id, refs, rows, weights)
+        raise InvalidRequest(f"part {context.part} has {state['rows']} rows of one type, more than {MAX_ROWS}; make the space with more parts")
+    rows, weights = _load_rows(context, f"n{type_id}", state), None
+    if context.task.schema.node_types[type_id].weighted:
+        weights = context.image.map(f"n{type_id}.weights")
+        _audit_weights(context, type_id, refs, rows, weights)
     return {
         **state,
-        "digest": Input(rows.rows, rows.count, rows.dense).array(rows.live).array(rows.ids).digest(),
-        "weights": None if weights is None else Input().array(weights).digest(),
+        "digest": InputDigest(rows.rows, rows.count, rows.dense).add_array(rows.live).add_array(rows.ids).digest(),
+        "weights": None if weights is None else InputDigest().add_array(weights).digest(),
     }
 
 
-def _restored(work: Workplace, name: str, state: State) -> Rows:
+def _load_rows(context: BuildContext, name: str, state: StepState) -> RowMap:
     """The rows of a type, whose arrays are in the image."""
-    image = work.image
-    return Rows(
-        part=work.part,
-        parts=work.task.schema.parts,
+    image = context.image
+    return RowMap(
+        part=context.part,
+        parts=context.task.schema.parts,
         rows=state["rows"],
         count=state["count"],
         dense=state["dense"],
@@ -182,114 +182,114 @@ def _restored(work: Workplace, name: str, state: State) -> Rows:
     )
 
 
-def _survivors(work: Workplace, type_id: int, refs: list[BlockRef]) -> Iterator[tuple[I64, NDArray[np.float32]]]:
+def _live_records(context: BuildContext, type_id: int, refs: list[BlockRef]) -> Iterator[tuple[I64, NDArray[np.float32]]]:
     """The ids of each block, without those that a later tombstone killed, and their weights (empty: not given)."""
-    tombstones = work.source.tombstones(type_id)
-    for ref, sections in work.source.read(refs):
-        ids, given = sections["ids"], sections.get("weight", _NONE)
-        dead = tombstones.kills(ids, ref.stamp)
-        if dead is not None:
-            ids, given = ids[~dead], given[~dead] if given.size else given
-        yield ids, given
+    tombstones = context.reader.tombstones(type_id)
+    for ref, sections in context.reader.read(refs):
+        ids, weights = sections["ids"], sections.get("weight", _NONE)
+        deleted = tombstones.deleted_after(ids, ref.stamp)
+        if deleted is not None:
+            ids, weights = ids[~deleted], weights[~deleted] if weights.size else weights
+        yield ids, weights
 
 
-def _may_be_dense(work: Workplace, refs: list[BlockRef]) -> bool:
-    written = sum(ref.rows for ref in refs)
+def _is_dense_candidate(context: BuildContext, refs: list[BlockRef]) -> bool:
+    row_count = sum(ref.rows for ref in refs)
     highest = max((ref.highest for ref in refs), default=-1)
-    return work.task.schema.placement == "mod" and written > 0 and 2 * written >= highest // work.task.schema.parts + 1
+    return context.task.schema.placement == "mod" and row_count > 0 and 2 * row_count >= highest // context.task.schema.parts + 1
 
 
-def _dense(work: Workplace, type_id: int, refs: list[BlockRef]) -> State:
+def _build_dense(context: BuildContext, type_id: int, refs: list[BlockRef]) -> StepState:
     """Rows by arithmetic: a byte per possible row says whether it is alive. Sparse rows where fewer than half are."""
-    parts, name = work.task.schema.parts, f"n{type_id}"
-    weighted = work.task.schema.node_types[type_id].weighted
-    room = max(ref.highest for ref in refs) // parts + 1
-    live = work.scratch.create("live", np.uint8, (room,))
-    weights = work.scratch.create("weights", np.float32, (room if weighted else 0,))
-    for ids, given in _survivors(work, type_id, refs):
-        scatter_nodes(ids, given, np.int64(parts), live, weights)
+    parts, name = context.task.schema.parts, f"n{type_id}"
+    weighted = context.task.schema.node_types[type_id].weighted
+    capacity = max(ref.highest for ref in refs) // parts + 1
+    live = context.scratch.create("live", np.uint8, (capacity,))
+    weights = context.scratch.create("weights", np.float32, (capacity if weighted else 0,))
+    for ids, block_weights in _live_records(context, type_id, refs):
+        scatter_nodes(ids, block_weights, np.int64(parts), live, weights)
     count, rows = 0, 0
-    for low in range(0, room, CHUNK):
-        here = np.flatnonzero(live[low : low + CHUNK])
-        if here.size:
-            count, rows = count + here.size, low + int(here[-1]) + 1
+    for low in range(0, capacity, CHUNK):
+        live_positions = np.flatnonzero(live[low : low + CHUNK])
+        if live_positions.size:
+            count, rows = count + live_positions.size, low + int(live_positions[-1]) + 1
     if 2 * count < rows or count == 0:
-        _compact(work, name, live, weights)
-        work.scratch.remove("live")
-        work.scratch.remove("weights")
-        return _indexed(work, name, count)
-    work.scratch.cut("live", rows)
+        _compact_dense(context, name, live, weights)
+        context.scratch.remove("live")
+        context.scratch.remove("weights")
+        return _build_id_index(context, name, count)
+    context.scratch.truncate("live", rows)
     if weighted:
-        work.scratch.cut("weights", rows)
-        work.image.adopt(work.scratch, "weights", f"{name}.weights")
+        context.scratch.truncate("weights", rows)
+        context.image.take_over(context.scratch, "weights", f"{name}.weights")
     else:
-        work.scratch.remove("weights")
+        context.scratch.remove("weights")
     if count == rows:
-        work.scratch.remove("live")
+        context.scratch.remove("live")
     else:
-        work.image.adopt(work.scratch, "live", f"{name}.live")
-        alive = work.image.map(f"{name}.live")
-        out = work.image.append_to(f"{name}.live_rows", np.uint32)
+        context.image.take_over(context.scratch, "live", f"{name}.live")
+        alive = context.image.map(f"{name}.live")
+        out = context.image.create_append(f"{name}.live_rows", np.uint32)
         for low in range(0, rows, CHUNK):
             out.append(np.flatnonzero(alive[low : low + CHUNK]) + low)
     return {"rows": rows, "count": count, "dense": True}
 
 
-def _compact(work: Workplace, name: str, live: NDArray[np.uint8], weights: NDArray[np.float32]) -> None:
+def _compact_dense(context: BuildContext, name: str, live: NDArray[np.uint8], weights: NDArray[np.float32]) -> None:
     """Sorted ids, and their weights, from what `_dense` found to be too thin."""
-    ids = work.image.append_to(f"{name}.ids", np.int64)
-    kept = work.image.append_to(f"{name}.weights", np.float32) if weights.size else None
+    ids = context.image.create_append(f"{name}.ids", np.int64)
+    out_weights = context.image.create_append(f"{name}.weights", np.float32) if weights.size else None
     for low in range(0, live.size, CHUNK):
-        here = np.flatnonzero(live[low : low + CHUNK]) + low
-        ids.append(here * work.task.schema.parts + work.part)
-        if kept is not None:
-            kept.append(weights[here])
+        live_rows = np.flatnonzero(live[low : low + CHUNK]) + low
+        ids.append(live_rows * context.task.schema.parts + context.part)
+        if out_weights is not None:
+            out_weights.append(weights[live_rows])
 
 
-def _sparse(work: Workplace, type_id: int, refs: list[BlockRef]) -> State:
+def _build_sparse(context: BuildContext, type_id: int, refs: list[BlockRef]) -> StepState:
     """Sorted ids: records are bucketed by id, each bucket sorted, and an id's records folded into its row."""
-    name, weighted = f"n{type_id}", work.task.schema.node_types[type_id].weighted
+    name, weighted = f"n{type_id}", context.task.schema.node_types[type_id].weighted
     low, high = min((ref.lowest for ref in refs if ref.rows), default=0), max((ref.highest for ref in refs if ref.rows), default=0)
 
     def records() -> Iterator[Records]:
-        for ids, given in _survivors(work, type_id, refs):
-            yield ids, given if given.size else np.full(ids.size, np.nan, np.float32)
+        for ids, weights in _live_records(context, type_id, refs):
+            yield ids, weights if weights.size else np.full(ids.size, np.nan, np.float32)
 
-    ids = work.image.append_to(f"{name}.ids", np.int64)
-    kept = work.image.append_to(f"{name}.weights", np.float32) if weighted else None
-    written, limit = sum(ref.rows for ref in refs), work.task.row_limit(_SPARSE_BYTES)
-    for bucket in buckets(records(), written, low=low, high=high, limit=limit, folder=work.spools):
-        found, given = bucket.records
-        out_ids, out_weights = np.empty(found.size, np.int64), np.empty(found.size, np.float32)
-        n = int(fold_nodes(found, given, np.argsort(found, kind="stable"), out_ids, out_weights))
+    ids = context.image.create_append(f"{name}.ids", np.int64)
+    weight_file = context.image.create_append(f"{name}.weights", np.float32) if weighted else None
+    row_count, limit = sum(ref.rows for ref in refs), context.task.row_limit(_SPARSE_BYTES)
+    for bucket in split_into_buckets(records(), row_count, low=low, high=high, limit=limit, folder=context.spool_folder):
+        bucket_ids, bucket_weights = bucket.records
+        out_ids, out_weights = np.empty(bucket_ids.size, np.int64), np.empty(bucket_ids.size, np.float32)
+        n = int(fold_nodes(bucket_ids, bucket_weights, np.argsort(bucket_ids, kind="stable"), out_ids, out_weights))
         ids.append(out_ids[:n])
-        if kept is not None:
-            kept.append(out_weights[:n])
-    return _indexed(work, name, ids.rows)
+        if weight_file is not None:
+            weight_file.append(out_weights[:n])
+    return _build_id_index(context, name, ids.rows)
 
 
-def _indexed(work: Workplace, name: str, rows: int) -> State:
+def _build_id_index(context: BuildContext, name: str, rows: int) -> StepState:
     """The rows of a sparse type whose ids are written, with their index beside them."""
-    ids = work.image.map(f"{name}.ids")
+    ids = context.image.map(f"{name}.ids")
     if rows > 0:
         slots = index_slots(rows)
         # Mapped: an index is larger than its ids, and a page that is not looked at may go to the disk.
-        fill_index(ids, work.image.create(f"{name}.index_ids", np.int64, (slots,)), work.image.create(f"{name}.index_rows", np.uint32, (slots,)))
+        fill_index(ids, context.image.create(f"{name}.index_ids", np.int64, (slots,)), context.image.create(f"{name}.index_rows", np.uint32, (slots,)))
     return {"rows": rows, "count": rows, "dense": False}
 
 
-def _audit_weights(work: Workplace, type_id: int, refs: list[BlockRef], rows: Rows, weights: NDArray[np.float32]) -> None:
+def _audit_weights(context: BuildContext, type_id: int, refs: list[BlockRef], rows: RowMap, weights: NDArray[np.float32]) -> None:
     """Read the weights again from the graph, last writes first, and hold the image against them."""
-    tombstones = work.source.tombstones(type_id)
-    seen = work.scratch.create("seen", np.uint8, (rows.rows,))
+    tombstones = context.reader.tombstones(type_id)
+    seen = context.scratch.create("seen", np.uint8, (rows.rows,))
     wrong = 0
-    for ref, sections in work.source.read(refs[::-1]):
+    for ref, sections in context.reader.read(refs[::-1]):
         if "weight" in sections:
-            found = rows.find(sections["ids"])
-            dead = tombstones.kills(sections["ids"], ref.stamp)
-            if dead is not None:
-                found[dead] = -1
-            wrong += int(audit_nodes(found, sections["weight"], weights, seen))
-    work.scratch.remove("seen")
+            located_rows = rows.find_rows(sections["ids"])
+            deleted = tombstones.deleted_after(sections["ids"], ref.stamp)
+            if deleted is not None:
+                located_rows[deleted] = -1
+            wrong += int(audit_nodes(located_rows, sections["weight"], weights, seen))
+    context.scratch.remove("seen")
     if wrong:
-        raise Internal(f"part {work.part}, node type {type_id}: {wrong} weights of the image are not those of the graph; the version is refused")
+        raise Internal(f"part {context.part}, node type {type_id}: {wrong} weights of the image are not those of the graph; the version is refused")

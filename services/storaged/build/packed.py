@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import kernel, settled
-from storaged.build.source import Workplace
-from storaged.build.steps import State
-from storaged.store.image import NOBODY, paired
+from graphkit.jit import kernel, as_kernel_array
+from storaged.build.source import BuildContext
+from storaged.build.steps import StepState
+from storaged.store.image import NO_NEIGHBOR, pack_pairs
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -17,11 +17,11 @@ U64 = NDArray[np.uint64]
 
 CHUNK = 1 << 18
 _LOW, _S32 = np.uint64(0xFFFFFFFF), np.uint64(32)
-_NONE = np.uint64(NOBODY << 32 | NOBODY)
+_NONE = np.uint64(NO_NEIGHBOR << 32 | NO_NEIGHBOR)
 
 
 @kernel
-def pack_rows(indptr: I64, first: np.int64, end: np.int64, narrow: U32, sums: F64, hot: U64, packed: U64) -> None:
+def pack_rows(indptr: I64, first: np.int64, end: np.int64, narrow: U32, sums: F64, alias_threshold: U64, packed: U64) -> None:
     """Put beside each alias column of some rows its own neighbor and its alias's.
 
     Parameters
@@ -29,7 +29,7 @@ def pack_rows(indptr: I64, first: np.int64, end: np.int64, narrow: U32, sums: F6
     indptr : int64[rows + 1]
     first, end : int64
         The rows.
-    narrow, hot : uint32[slots], uint64[slots]
+    narrow, alias_threshold : uint32[slots], uint64[slots]
     sums : float64[rows]
     packed : uint64[2 * slots], out
         As of `storaged.store.image.Adjacency`.
@@ -37,35 +37,35 @@ def pack_rows(indptr: I64, first: np.int64, end: np.int64, narrow: U32, sums: F6
     for row in range(first, end):
         start = indptr[row]
         for slot in range(start, indptr[row + 1]):
-            packed[2 * slot] = hot[slot]
+            packed[2 * slot] = alias_threshold[slot]
             if sums[row] > 0.0:
-                alias = start + np.int64(hot[slot] & _LOW)
+                alias = start + np.int64(alias_threshold[slot] & _LOW)
                 packed[2 * slot + 1] = np.uint64(narrow[alias]) << _S32 | np.uint64(narrow[slot])
             else:
                 packed[2 * slot + 1] = _NONE
 
 
-def narrow_ids(work: Workplace, prefix: str) -> State:
+def narrow_ids(context: BuildContext, prefix: str) -> StepState:
     """Write the neighbors of an adjacency in 32 bits each, and beside their edges' ids, where all of them fit; says whether the neighbors do."""
-    nbr, eid = work.image.map(f"{prefix}.nbr"), work.image.map(f"{prefix}.eid")
-    if not _fit(nbr):
+    nbr, eid = context.image.map(f"{prefix}.nbr"), context.image.map(f"{prefix}.eid")
+    if not _fits_32_bits(nbr):
         return {"fit": False}
-    narrow = work.image.append_to(f"{prefix}.narrow", np.uint32)
+    narrow = context.image.create_append(f"{prefix}.narrow", np.uint32)
     for low in range(0, nbr.size, CHUNK):
         narrow.append(nbr[low : low + CHUNK].astype(np.uint32))
-    if _fit(eid):
-        pairs = work.image.append_to(f"{prefix}.pairs", np.uint64)
+    if _fits_32_bits(eid):
+        pairs = context.image.create_append(f"{prefix}.pairs", np.uint64)
         for low in range(0, nbr.size, CHUNK):
-            pairs.append(paired(nbr[low : low + CHUNK], eid[low : low + CHUNK]))
+            pairs.append(pack_pairs(nbr[low : low + CHUNK], eid[low : low + CHUNK]))
     return {"fit": True}
 
 
-def _fit(ids: I64) -> bool:
+def _fits_32_bits(ids: I64) -> bool:
     """Whether ids fit into 32 bits, all of them."""
-    return all(int(ids[low : low + CHUNK].max()) < NOBODY for low in range(0, ids.size, CHUNK))
+    return all(int(ids[low : low + CHUNK].max()) < NO_NEIGHBOR for low in range(0, ids.size, CHUNK))
 
 
-def pack(work: Workplace, prefix: str, side: str) -> State:
+def build_packed_rows(context: BuildContext, prefix: str, side: str) -> StepState:
     """Write the packed rows of an adjacency by one of its weights, where it has alias rows by these.
 
     Parameters
@@ -73,15 +73,15 @@ def pack(work: Workplace, prefix: str, side: str) -> State:
     prefix, side : str
         Of the files of the weights, and of the adjacency's.
     """
-    image = work.image
+    image = context.image
     if f"{prefix}.hot" not in image:
         return {}
-    indptr, narrow, hot, sums = (settled(image.map(name)) for name in (f"{side}.indptr", f"{side}.narrow", f"{prefix}.hot", f"{prefix}.sums"))
-    packed = image.create(f"{prefix}.packed", np.uint64, (2 * hot.size,))
+    indptr, narrow, alias_threshold, sums = (as_kernel_array(image.map(name)) for name in (f"{side}.indptr", f"{side}.narrow", f"{prefix}.hot", f"{prefix}.sums"))
+    packed = image.create(f"{prefix}.packed", np.uint64, (2 * alias_threshold.size,))
     rows = indptr.size - 1
     low = 0
     while low < rows:
         high = min(max(int(np.searchsorted(indptr, indptr[low] + CHUNK, side="right")) - 1, low + 1), rows)
-        pack_rows(indptr, np.int64(low), np.int64(high), narrow, sums, hot, packed)
+        pack_rows(indptr, np.int64(low), np.int64(high), narrow, sums, alias_threshold, packed)
         low = high
     return {}

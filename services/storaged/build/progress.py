@@ -8,25 +8,25 @@ from types import TracebackType
 from typing import Any, TextIO
 
 
-class Progress:
+class ProgressReporter:
     """Counts rows and writes JSON lines, from a thread of its own: kernels and RocksDB may take longer than a beat."""
 
     def __init__(self, out: TextIO, interval_s: float = 0.4) -> None:
         self._out, self._interval_s = out, interval_s
         self._phase, self._done, self._total = "plan", 0, 0
         self._lock, self._writing = threading.Lock(), threading.Lock()
-        self._over = threading.Event()
+        self._finished = threading.Event()
         self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressReporter:
         self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._over.set()
+        self._finished.set()
         self._thread.join()
 
-    def expect(self, rows: int) -> None:
+    def add_total(self, rows: int) -> None:
         """There are this many rows more to do."""
         with self._lock:
             self._total += rows
@@ -42,11 +42,11 @@ class Progress:
             self._done += rows
 
     @property
-    def done(self) -> int:
+    def rows_done(self) -> int:
         """Rows done so far."""
         return self._done
 
-    def say(self, line: dict[str, Any]) -> None:
+    def write_line(self, line: dict[str, Any]) -> None:
         """Write one line."""
         with self._writing:
             self._out.write(json.dumps(line, separators=(",", ":")) + "\n")
@@ -54,12 +54,12 @@ class Progress:
 
     def _run(self) -> None:
         """A line at once, one every beat, and one when the work is over: what is done between two beats has been counted too."""
-        self._beat()
-        while not self._over.wait(self._interval_s):
-            self._beat()
-        self._beat()
+        self._write_counts()
+        while not self._finished.wait(self._interval_s):
+            self._write_counts()
+        self._write_counts()
 
-    def _beat(self) -> None:
+    def _write_counts(self) -> None:
         with self._lock:
             line = {"phase": self._phase, "rows_done": min(self._done, self._total), "rows_total": self._total}
-        self.say(line)
+        self.write_line(line)

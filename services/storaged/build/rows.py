@@ -14,7 +14,7 @@ I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class RowMap:
     """Where the ids of a type are."""
 
     part: int
@@ -30,19 +30,19 @@ class Rows:
     digest: str = ""
     """Of which id has which row; empty while that is being found out."""
 
-    def find(self, ids: I64) -> I64:
+    def find_rows(self, ids: I64) -> I64:
         """The row of each id; -1 where it is not alive here."""
         if self.rows == 0:
             return np.full(ids.size, -1, np.int64)
         if not self.dense:
             return find(ids, self.index_ids, self.index_rows)
-        found = ids // self.parts
-        wrong = (ids < 0) | (found >= self.rows) | (ids - found * self.parts != self.part)
-        if wrong.any():
-            found[wrong] = -1
+        rows = ids // self.parts
+        invalid = (ids < 0) | (rows >= self.rows) | (ids - rows * self.parts != self.part)
+        if invalid.any():
+            rows[invalid] = -1
         if self.live.size:
-            found[self.live[np.maximum(found, 0)] == 0] = -1
-        return found
+            rows[self.live[np.maximum(rows, 0)] == 0] = -1
+        return rows
 
     def ids_of(self, rows: NDArray[Any]) -> I64:
         """The id of each row."""

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.split import group
+from graphkit.split import group_by_key
 
 Records = tuple[NDArray[Any], ...]
 """Columns of equal length."""
@@ -27,7 +27,7 @@ class Bucket:
     records: Records
 
 
-class Spool:
+class SpoolFile:
     """Records in a flat file, appended in runs and read back in the same."""
 
     def __init__(self, path: Path) -> None:
@@ -57,15 +57,15 @@ class Spool:
         self._path.unlink()
 
 
-def joined(runs: Iterable[Records]) -> Records:
+def concat_records(runs: Iterable[Records]) -> Records:
     """All records in one; () where there are none."""
-    held = list(runs)
-    if len(held) == 1:
-        return held[0]
-    return tuple(np.concatenate(columns) for columns in zip(*held, strict=True))
+    batches = list(runs)
+    if len(batches) == 1:
+        return batches[0]
+    return tuple(np.concatenate(columns) for columns in zip(*batches, strict=True))
 
 
-def buckets(
+def split_into_buckets(
     source: Iterable[Records], rows: int, *, low: int, high: int, limit: int, folder: Path, keys: tuple[int, ...] = (0,), span: int = 0
 ) -> Iterator[Bucket]:
     """Split ``source`` by ranges of a key, in ascending order of ranges.
@@ -88,37 +88,37 @@ def buckets(
         How many values of the first key a bucket may range over, where what is made of it goes with them; 0 is any.
     """
     if rows <= limit or (low == high and len(keys) == 1):
-        held = joined(source)
-        if held and 0 < span <= high - low:
-            yield from _cut(Bucket(low, high, held), keys[0], span)
-        elif held:
-            yield Bucket(low, high, held)
+        records = concat_records(source)
+        if records and 0 < span <= high - low:
+            yield from _split_by_span(Bucket(low, high, records), keys[0], span)
+        elif records:
+            yield Bucket(low, high, records)
         return
     if low == high:
-        yield from _by_next_key(source, low, limit=limit, folder=folder, keys=keys)
+        yield from _split_by_next_key(source, low, limit=limit, folder=folder, keys=keys)
         return
     count = min(MAX_BUCKETS, -(-rows * 5 // (4 * limit)), high - low + 1)
     width = -(-(high - low + 1) // count)
-    spools = _spread(source, count, keys[0], low, width, limit, folder)
+    spools = _distribute(source, count, keys[0], low, width, limit, folder)
     for i, spool in enumerate(spools):
         first = low + i * width
         if spool.rows:
             last = min(first + width - 1, high)
-            yield from buckets(spool.read(), spool.rows, low=first, high=last, limit=limit, folder=folder, keys=keys, span=span)
+            yield from split_into_buckets(spool.read(), spool.rows, low=first, high=last, limit=limit, folder=folder, keys=keys, span=span)
         spool.remove()
 
 
-def _cut(bucket: Bucket, key: int, span: int) -> Iterator[Bucket]:
+def _split_by_span(bucket: Bucket, key: int, span: int) -> Iterator[Bucket]:
     """The same records in buckets that range over at most ``span`` keys."""
     groups = -(-(bucket.high - bucket.low + 1) // span)
-    order, offsets = group(((bucket.records[key].astype(np.int64) - bucket.low) // span).astype(np.int32), groups)
+    order, offsets = group_by_key(((bucket.records[key].astype(np.int64) - bucket.low) // span).astype(np.int32), groups)
     for i in np.flatnonzero(np.diff(offsets)).tolist():
         first = bucket.low + i * span
-        mine = order[offsets[i] : offsets[i + 1]]
-        yield Bucket(first, min(first + span - 1, bucket.high), tuple(column[mine] for column in bucket.records))
+        selected = order[offsets[i] : offsets[i + 1]]
+        yield Bucket(first, min(first + span - 1, bucket.high), tuple(column[selected] for column in bucket.records))
 
 
-def _by_next_key(source: Iterable[Records], key: int, *, limit: int, folder: Path, keys: tuple[int, ...]) -> Iterator[Bucket]:
+def _split_by_next_key(source: Iterable[Records], key: int, *, limit: int, folder: Path, keys: tuple[int, ...]) -> Iterator[Bucket]:
     """Buckets of records that share their first key, by the next one, whose range is looked at first."""
     spool = _new_spool(folder)
     low, high = np.iinfo(np.int64).max, np.iinfo(np.int64).min
@@ -126,15 +126,15 @@ def _by_next_key(source: Iterable[Records], key: int, *, limit: int, folder: Pat
         spool.append(records)
         if len(records[0]):
             low, high = min(low, int(records[keys[1]].min())), max(high, int(records[keys[1]].max()))
-    for bucket in buckets(spool.read(), spool.rows, low=low, high=high, limit=limit, folder=folder, keys=keys[1:]):
+    for bucket in split_into_buckets(spool.read(), spool.rows, low=low, high=high, limit=limit, folder=folder, keys=keys[1:]):
         yield Bucket(key, key, bucket.records)
     spool.remove()
 
 
-def _spread(source: Iterable[Records], count: int, key: int, low: int, width: int, limit: int, folder: Path) -> list[Spool]:
+def _distribute(source: Iterable[Records], count: int, key: int, low: int, width: int, limit: int, folder: Path) -> list[SpoolFile]:
     spools = [_new_spool(folder) for _ in range(count)]
     for records in _batches(source, max(limit // 4, 1)):
-        order, offsets = group(((records[key].astype(np.int64) - low) // width).astype(np.int32), count)
+        order, offsets = group_by_key(((records[key].astype(np.int64) - low) // width).astype(np.int32), count)
         grouped = tuple(column[order] for column in records)
         for i, spool in enumerate(spools):
             if offsets[i] < offsets[i + 1]:
@@ -144,18 +144,18 @@ def _spread(source: Iterable[Records], count: int, key: int, low: int, width: in
 
 def _batches(source: Iterable[Records], rows: int) -> Iterator[Records]:
     """The same records in larger runs: a run is spread over many files."""
-    held: list[Records] = []
+    pending: list[Records] = []
     for records in source:
-        held.append(records)
-        if sum(len(piece[0]) for piece in held) >= rows:
-            yield joined(held)
-            held = []
-    if held:
-        yield joined(held)
+        pending.append(records)
+        if sum(len(piece[0]) for piece in pending) >= rows:
+            yield concat_records(pending)
+            pending = []
+    if pending:
+        yield concat_records(pending)
 
 
-def _new_spool(folder: Path) -> Spool:
-    taken = len(list(folder.glob("spool-*")))
-    while (path := folder / f"spool-{taken}").exists():
-        taken += 1
-    return Spool(path)
+def _new_spool(folder: Path) -> SpoolFile:
+    number = len(list(folder.glob("spool-*")))
+    while (path := folder / f"spool-{number}").exists():
+        number += 1
+    return SpoolFile(path)

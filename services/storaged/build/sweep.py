@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.alias import sweep
-from graphkit.jit import settled
+from graphkit.jit import as_kernel_array
 from storaged.build.kernels import alias_ids
 from storaged.store.tables import Columns
 
@@ -18,7 +18,7 @@ I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
 
 
-class Rows(Protocol):
+class RowSink(Protocol):
     """Takes (position, probability, alias, alias id), positions ascending: a table, or a place in memory."""
 
     def append(self, *columns: NDArray[Any]) -> None:
@@ -29,7 +29,7 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SweepPosition:
     """How far a sweep is: with what it wrote, all that it takes to go on."""
 
     light_blocks: int = 0
@@ -46,32 +46,32 @@ class Place:
     low: float = 0.0
 
 
-class Sweep:
+class AliasSweep:
     """Drives `graphkit.alias.sweep` over two streams of (position, id, p) and writes two.
 
     Parameters
     ----------
     lights, heavies : iterator of Columns
-        From the blocks on that ``place`` is not done with.
+        From the blocks on that ``position`` is not done with.
     light_out, heavy_out : Rows
-    place : Place
+    position : Place
         Where an earlier sweep was left.
     """
 
-    def __init__(self, lights: Iterator[Columns], heavies: Iterator[Columns], light_out: Rows, heavy_out: Rows, place: Place = Place()) -> None:
+    def __init__(self, lights: Iterator[Columns], heavies: Iterator[Columns], light_out: RowSink, heavy_out: RowSink, position: SweepPosition = SweepPosition()) -> None:
         self._lights, self._heavies, self._light_out, self._heavy_out = lights, heavies, light_out, heavy_out
-        self._light_blocks, self._heavy_blocks, self._open_id = place.light_blocks, place.heavy_blocks, place.open_id
+        self._light_blocks, self._heavy_blocks, self._open_id = position.light_blocks, position.heavy_blocks, position.open_id
         self._light, self._heavy = next(lights, _NO_ROWS), next(heavies, _NO_ROWS)
         self._aliases = np.empty(self._light[0].size, np.uint32)
-        self._cursor = np.array([place.light, place.heavy, place.open_row], np.int64)
-        self._residual = np.array([place.high, place.low], np.float64)
+        self._cursor = np.array([position.light, position.heavy, position.open_row], np.int64)
+        self._residual = np.array([position.high, position.low], np.float64)
 
     @property
-    def place(self) -> Place:
+    def position(self) -> SweepPosition:
         """How far it is."""
         light, heavy, open_row = self._cursor.tolist()
         high, low = self._residual.tolist()
-        return Place(
+        return SweepPosition(
             light_blocks=self._light_blocks,
             light=light,
             heavy_blocks=self._heavy_blocks,
@@ -82,16 +82,16 @@ class Sweep:
             low=low,
         )
 
-    def run(self, checkpoint: Callable[[Place], None] | None = None, every: int = 0) -> float:
+    def run(self, checkpoint: Callable[[SweepPosition], None] | None = None, interval: int = 0) -> float:
         """Sweep to the end; gives what the leftovers are short of. Calls ``checkpoint`` after every so many blocks."""
-        told = self._light_blocks + self._heavy_blocks
+        reported = self._light_blocks + self._heavy_blocks
         while self._step():
             self._refill()
             done = self._light_blocks + self._heavy_blocks
-            if checkpoint is not None and done - told >= every:
-                checkpoint(self.place)
-                told = done
-        return self._leftovers()
+            if checkpoint is not None and done - reported >= interval:
+                checkpoint(self.position)
+                reported = done
+        return self._write_leftovers()
 
     def _refill(self) -> None:
         """The next block where one is done with; none at the end of a stream."""
@@ -105,44 +105,44 @@ class Sweep:
         """One call over the blocks at hand; False where it moved nothing: a stream that it wants is at its end."""
         before = self._cursor.copy()
         open_row, open_id = int(before[2]), self._open_id
-        room = self._heavy[0].size + 1
-        closed_row, closed_prob, closed_alias = np.empty(room, np.uint32), np.empty(room, np.float64), np.empty(room, np.uint32)
-        light_p, heavy_row, heavy_p = settled(self._light[2]), settled(self._heavy[0]), settled(self._heavy[2])
+        capacity = self._heavy[0].size + 1
+        closed_row, closed_prob, closed_alias = np.empty(capacity, np.uint32), np.empty(capacity, np.float64), np.empty(capacity, np.uint32)
+        light_p, heavy_row, heavy_p = as_kernel_array(self._light[2]), as_kernel_array(self._heavy[0]), as_kernel_array(self._heavy[2])
         closed = int(sweep(light_p, self._aliases, heavy_row, heavy_p, closed_row, closed_prob, closed_alias, self._cursor, self._residual))
         i0, i1 = int(before[0]), int(self._cursor[0])
         if i1 > i0:
             aliases = self._aliases[i0:i1]
-            self._light_out.append(self._light[0][i0:i1], self._light[2][i0:i1], aliases.copy(), self._ids(aliases, open_row, open_id))
+            self._light_out.append(self._light[0][i0:i1], self._light[2][i0:i1], aliases.copy(), self._heavy_ids(aliases, open_row, open_id))
         if closed:
             aliases = closed_alias[:closed]
-            self._heavy_out.append(closed_row[:closed], closed_prob[:closed], aliases, self._ids(aliases, open_row, open_id))
+            self._heavy_out.append(closed_row[:closed], closed_prob[:closed], aliases, self._heavy_ids(aliases, open_row, open_id))
         if self._cursor[2] != open_row:
-            self._open_id = int(self._ids(np.array([self._cursor[2]], np.uint32), open_row, open_id)[0])
+            self._open_id = int(self._heavy_ids(np.array([self._cursor[2]], np.uint32), open_row, open_id)[0])
         return bool((before != self._cursor).any())
 
-    def _ids(self, positions: U32, open_row: int, open_id: int) -> I64:
+    def _heavy_ids(self, positions: U32, open_row: int, open_id: int) -> I64:
         """The ids of heavy columns, ascending: the one that was open, or of the block at hand."""
         out = np.empty(positions.size, np.int64)
-        alias_ids(settled(positions), settled(self._heavy[0]), settled(self._heavy[1]), np.int64(open_row), np.int64(open_id), out)
+        alias_ids(as_kernel_array(positions), as_kernel_array(self._heavy[0]), as_kernel_array(self._heavy[1]), np.int64(open_row), np.int64(open_id), out)
         return out
 
-    def _leftovers(self) -> float:
-        short = 0.0
+    def _write_leftovers(self) -> float:
+        shortfall = 0.0
         open_row = int(self._cursor[2])
         if open_row >= 0:
             row = np.array([open_row], np.uint32)
             self._heavy_out.append(row, np.ones(1), row, np.array([self._open_id], np.int64))
             if self._residual[0] < 1.0:
-                short += 1.0 - float(self._residual[0])
+                shortfall += 1.0 - float(self._residual[0])
         while self._heavy[0].size:
-            rest = slice(int(self._cursor[1]), None)
-            row, ids = self._heavy[0][rest], self._heavy[1][rest]
+            remaining = slice(int(self._cursor[1]), None)
+            row, ids = self._heavy[0][remaining], self._heavy[1][remaining]
             self._heavy_out.append(row, np.ones(row.size), row, ids)
             self._heavy, self._cursor[1] = next(self._heavies, _NO_ROWS), 0
         while self._light[0].size:
-            rest = slice(int(self._cursor[0]), None)
-            row, ids, p = (column[rest] for column in self._light)
-            short += float((1.0 - p).sum())
+            remaining = slice(int(self._cursor[0]), None)
+            row, ids, p = (column[remaining] for column in self._light)
+            shortfall += float((1.0 - p).sum())
             if open_row >= 0:
                 self._light_out.append(row, p, np.full(row.size, open_row, np.uint32), np.full(row.size, self._open_id, np.int64))
             else:
@@ -150,7 +150,7 @@ class Sweep:
             self._light, self._cursor[0] = next(self._lights, _NO_ROWS), 0
         self._light_out.finish()
         self._heavy_out.finish()
-        return short
+        return shortfall
 
 
 _NO_ROWS: Columns = (np.zeros(0, np.uint32), np.zeros(0, np.int64), np.zeros(0, np.float64))

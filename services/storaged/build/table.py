@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Internal
-from graphkit.alias import BLOCK, TOLERANCE, neumaier
+from graphkit.alias import SUM_BLOCK, LEFTOVER_TOLERANCE, neumaier_sum
 from storaged.build.kernels import audit_table, threshold_block
-from storaged.build.source import Workplace
-from storaged.build.steps import State
-from storaged.build.sweep import Place, Sweep
+from storaged.build.source import BuildContext
+from storaged.build.steps import StepState
+from storaged.build.sweep import SweepPosition, AliasSweep
 from storaged.store import keys
-from storaged.store.image import keyed_columns
-from storaged.store.tables import SCRATCH_ROWS, Columns, Extent, TableWriter
+from storaged.store.image import interleave_ids
+from storaged.store.tables import SCRATCH_ROWS, Columns, TableExtent, TableWriter
 
 F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]
@@ -41,7 +41,7 @@ class TableResult:
     worst: float = 0.0
     underflow: int = 0
 
-    def total(self, weight_name: str = WEIGHT) -> dict[str, Any]:
+    def stats_fields(self, weight_name: str = WEIGHT) -> dict[str, Any]:
         """Its share of a `Total`."""
         return {
             "positive": self.size,
@@ -54,7 +54,7 @@ class TableResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Scan:
+class _ScanResult:
     """What pass 1 found."""
 
     size: int
@@ -63,13 +63,13 @@ class _Scan:
     heaviest: float
 
     @property
-    def even(self) -> bool:
+    def all_equal(self) -> bool:
         """No column differs from another: every one is certain."""
         return self.size == 0 or self.lightest == self.heaviest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Split:
+class _ClassifyResult:
     """What pass 2 found."""
 
     lights: int
@@ -77,7 +77,7 @@ class _Split:
 
 
 def build_table(
-    work: Workplace,
+    context: BuildContext,
     *,
     name: str,
     kind: int,
@@ -108,34 +108,34 @@ def build_table(
     keyed : bool
         Whether the image has ids beside thresholds once more.
     """
-    passes = _Passes(work, f"{name}.table", kind, type_id, weight_name)
-    scan = _Scan(**passes.step("scan", rows, lambda: asdict(passes.scan(rows, weights, live, ids_of))))
-    if scan.even:
-        passes.step("merge", scan.size, lambda: passes.merge_even(scan), settles=True)
+    passes = _TablePasses(context, f"{name}.table", kind, type_id, weight_name)
+    scan = _ScanResult(**passes.step("scan", rows, lambda: asdict(passes.scan(rows, weights, live, ids_of))))
+    if scan.all_equal:
+        passes.step("merge", scan.size, lambda: passes.merge_equal(scan), drops_scratch=True)
         return TableResult(size=scan.size, weight=scan.weight)
-    split = _Split(**passes.step("classify", scan.size, lambda: asdict(passes.classify(scan))))
+    split = _ClassifyResult(**passes.step("classify", scan.size, lambda: asdict(passes.classify(scan))))
     passes.step("sweep", scan.size, lambda: passes.sweep(split, scan.size))
-    passes.step("merge", scan.size, lambda: passes.merge(scan, split, keyed), settles=True)
+    passes.step("merge", scan.size, lambda: passes.merge(scan, split, keyed), drops_scratch=True)
     return TableResult(**passes.step("audit", scan.size, lambda: asdict(passes.audit(scan, weights))))
 
 
-class _Passes:
+class _TablePasses:
     """The passes over one table, each a forward stream over blocks."""
 
-    def __init__(self, work: Workplace, prefix: str, kind: int, type_id: int, weight_name: str) -> None:
-        self._work, self._prefix, self._kind, self._type_id, self._weight_name = work, prefix, kind, type_id, weight_name
+    def __init__(self, context: BuildContext, prefix: str, kind: int, type_id: int, weight_name: str) -> None:
+        self._work, self._prefix, self._kind, self._type_id, self._weight_name = context, prefix, kind, type_id, weight_name
 
-    def step(self, name: str, rows: int, make: Callable[[], State], *, settles: bool = False) -> State:
+    def step(self, name: str, rows: int, make: Callable[[], StepState], *, drops_scratch: bool = False) -> StepState:
         """One pass, unless an earlier attempt made it."""
-        return self._work.steps.run(f"{self._prefix}.{name}", make, rows=rows, settles=settles)
+        return self._work.steps.run(f"{self._prefix}.{name}", make, rows=rows, drops_scratch=drops_scratch)
 
-    def _writer(self, table: int, *, final: bool = False, after: Extent | None = None) -> TableWriter:
-        return self._work.tables.writer(self._work.part, self._kind | table, self._type_id, self._weight_name, final=final, after=after)
+    def _writer(self, table: int, *, final: bool = False, resume: TableExtent | None = None) -> TableWriter:
+        return self._work.tables.writer(self._work.part, self._kind | table, self._type_id, self._weight_name, final=final, resume=resume)
 
     def _blocks(self, table: int, rows: int, skip: int = 0) -> Iterator[Columns]:
         return self._work.tables.blocks(self._work.part, self._kind | table, self._type_id, self._weight_name, rows, skip=skip)
 
-    def scan(self, rows: int, weights: F32 | None, live: NDArray[np.uint8], ids_of: IdsOf) -> _Scan:
+    def scan(self, rows: int, weights: F32 | None, live: NDArray[np.uint8], ids_of: IdsOf) -> _ScanResult:
         """Pass 1: rows of positive weight in row order, their number and sum."""
         self._work.progress.phase("B1")
         out, row_of = self._writer(keys.B1), None
@@ -143,87 +143,87 @@ class _Passes:
         lightest, heaviest = np.inf, 0.0
         for low in range(0, rows, SCRATCH_ROWS):
             high = min(low + SCRATCH_ROWS, rows)
-            here = np.ones(high - low, np.float32) if weights is None else weights[low:high]
-            kept = np.flatnonzero((here > 0) & (live[low:high] > 0) if live.size else here > 0)
-            if kept.size < high - low and row_of is None:
-                row_of = self._work.image.append_to(f"{self._prefix}.row_of", np.uint32)
+            chunk = np.ones(high - low, np.float32) if weights is None else weights[low:high]
+            selected = np.flatnonzero((chunk > 0) & (live[low:high] > 0) if live.size else chunk > 0)
+            if selected.size < high - low and row_of is None:
+                row_of = self._work.image.create_append(f"{self._prefix}.row_of", np.uint32)
                 row_of.append(np.arange(low, dtype=np.uint32))
-            here = here[kept]
-            row = kept + low
+            chunk = chunk[selected]
+            row = selected + low
             if row_of is not None:
                 row_of.append(row)
-            if kept.size:
-                lightest, heaviest = min(lightest, float(here.min())), max(heaviest, float(here.max()))
-                sums.add(here)
-                out.append(row.astype(np.uint32), ids_of(row), here)
+            if selected.size:
+                lightest, heaviest = min(lightest, float(chunk.min())), max(heaviest, float(chunk.max()))
+                sums.add(chunk)
+                out.append(row.astype(np.uint32), ids_of(row), chunk)
             self._work.progress.step(high - low)
-        return _Scan(size=out.finish(), weight=sums.total(), lightest=lightest, heaviest=heaviest)
+        return _ScanResult(size=out.finish(), weight=sums.total(), lightest=lightest, heaviest=heaviest)
 
-    def classify(self, scan: _Scan) -> _Split:
+    def classify(self, scan: _ScanResult) -> _ClassifyResult:
         """Pass 2: columns below 1 to B2, the others to B3."""
         self._work.progress.phase("B2, B3")
         light, heavy = self._writer(keys.B2), self._writer(keys.B3)
         position = 0
         for _, ids, weights in self._blocks(keys.B1, scan.size):
             p = weights.astype(np.float64) * scan.size / scan.weight
-            for out, mine in ((light, np.flatnonzero(p < 1.0)), (heavy, np.flatnonzero(p >= 1.0))):
-                if mine.size:
-                    out.append((mine + position).astype(np.uint32), ids[mine], p[mine])
+            for out, selected in ((light, np.flatnonzero(p < 1.0)), (heavy, np.flatnonzero(p >= 1.0))):
+                if selected.size:
+                    out.append((selected + position).astype(np.uint32), ids[selected], p[selected])
             position += ids.size
-        return _Split(lights=light.finish(), heavies=heavy.finish())
+        return _ClassifyResult(lights=light.finish(), heavies=heavy.finish())
 
-    def sweep(self, split: _Split, size: int) -> State:
+    def sweep(self, split: _ClassifyResult, size: int) -> StepState:
         """Pass 3: every light column takes the open heavy one as alias, every closed heavy column the next.
 
         Goes on in the middle where an earlier attempt ended there.
         """
         self._work.progress.phase("sweep")
         steps, name = self._work.steps, f"{self._prefix}.sweep"
-        left = steps.left(name)
-        place = Place() if left is None else Place(**left["place"])
+        saved = steps.saved_state(name)
+        position = SweepPosition() if saved is None else SweepPosition(**saved["place"])
         light_out, heavy_out = (
-            self._writer(table, after=None if left is None else Extent(**left[key])) for table, key in ((keys.LIGHT, "light"), (keys.HEAVY, "heavy"))
+            self._writer(table, resume=None if saved is None else TableExtent(**saved[key])) for table, key in ((keys.LIGHT, "light"), (keys.HEAVY, "heavy"))
         )
 
-        def checkpoint(place: Place) -> None:
-            light, heavy = light_out.settle(), heavy_out.settle()
-            steps.checkpoint(name, {"place": asdict(place), "light": asdict(light), "heavy": asdict(heavy)}, light, heavy)
+        def checkpoint(position: SweepPosition) -> None:
+            light, heavy = light_out.flush(), heavy_out.flush()
+            steps.checkpoint(name, {"place": asdict(position), "light": asdict(light), "heavy": asdict(heavy)}, light, heavy)
 
-        lights, heavies = self._blocks(keys.B2, split.lights, place.light_blocks), self._blocks(keys.B3, split.heavies, place.heavy_blocks)
-        swept = Sweep(lights, heavies, light_out, heavy_out, place)
-        short = swept.run(checkpoint, max(1, SWEEP_CHECKPOINTS * self._work.task.checkpoint_rows // SCRATCH_ROWS))
-        if not short <= TOLERANCE * size:
-            raise Internal(f"{self._prefix} of part {self._work.part}: the leftovers of the sweep are short of {short}; the version is refused")
+        lights, heavies = self._blocks(keys.B2, split.lights, position.light_blocks), self._blocks(keys.B3, split.heavies, position.heavy_blocks)
+        alias_sweep = AliasSweep(lights, heavies, light_out, heavy_out, position)
+        shortfall = alias_sweep.run(checkpoint, max(1, SWEEP_CHECKPOINTS * self._work.task.checkpoint_rows // SCRATCH_ROWS))
+        if not shortfall <= LEFTOVER_TOLERANCE * size:
+            raise Internal(f"{self._prefix} of part {self._work.part}: the leftovers of the sweep are short of {shortfall}; the version is refused")
         return {}
 
-    def merge(self, scan: _Scan, split: _Split, keyed: bool) -> State:
+    def merge(self, scan: _ScanResult, split: _ClassifyResult, keyed: bool) -> StepState:
         """The merge of B1 with both spools by position: the final B1, and the image's thresholds."""
         self._work.progress.phase("merge")
-        streams = (_Ordered(self._blocks(keys.LIGHT, split.lights)), _Ordered(self._blocks(keys.HEAVY, split.heavies)))
+        streams = (_PositionStream(self._blocks(keys.LIGHT, split.lights)), _PositionStream(self._blocks(keys.HEAVY, split.heavies)))
         final = self._writer(keys.B1, final=True)
-        hot_out = self._work.image.append_to(f"{self._prefix}.hot", np.uint64)
-        cold_out = self._work.image.append_to(f"{self._prefix}.cold", np.uint32)
-        keyed_out = self._work.image.append_to(f"{self._prefix}.keyed", np.uint64) if keyed else None
+        threshold_out = self._work.image.create_append(f"{self._prefix}.hot", np.uint64)
+        fraction_out = self._work.image.create_append(f"{self._prefix}.cold", np.uint32)
+        keyed_out = self._work.image.create_append(f"{self._prefix}.keyed", np.uint64) if keyed else None
         low = 0
         for row, ids, weights in self._blocks(keys.B1, scan.size):
             n = row.size
             prob, alias, alias_id = np.empty(n, np.float64), np.empty(n, np.uint32), np.empty(n, np.int64)
             for stream in streams:
-                for position, p, to, to_id in stream.below(low + n):
-                    at = position - np.uint32(low)
-                    prob[at], alias[at], alias_id[at] = p, to, to_id
+                for position, p, alias_position, alias_target in stream.take_below(low + n):
+                    offsets = position - np.uint32(low)
+                    prob[offsets], alias[offsets], alias_id[offsets] = p, alias_position, alias_target
             final.append(row, ids, prob, alias, alias_id, weights)
-            hot, cold = np.empty(n, np.uint64), np.empty(n, np.uint32)
-            threshold_block(prob, alias, hot, cold)
-            hot_out.append(hot)
-            cold_out.append(cold)
+            alias_threshold, alias_fraction = np.empty(n, np.uint64), np.empty(n, np.uint32)
+            threshold_block(prob, alias, alias_threshold, alias_fraction)
+            threshold_out.append(alias_threshold)
+            fraction_out.append(alias_fraction)
             if keyed_out is not None:
-                keyed_out.append(keyed_columns(hot, ids))
+                keyed_out.append(interleave_ids(alias_threshold, ids))
             low += n
         final.finish()
         return {}
 
-    def merge_even(self, scan: _Scan) -> State:
+    def merge_equal(self, scan: _ScanResult) -> StepState:
         """The final B1 of a table without a light or heavy row: every column is certain."""
         final = self._writer(keys.B1, final=True)
         low = 0
@@ -234,7 +234,7 @@ class _Passes:
         final.finish()
         return {}
 
-    def audit(self, scan: _Scan, weights: F32 | None) -> TableResult:
+    def audit(self, scan: _ScanResult, weights: F32 | None) -> TableResult:
         """Pass 5: the exact law of what was written, against the weights."""
         self._work.progress.phase("audit")
         image, prefix = self._work.image, self._prefix
@@ -251,40 +251,40 @@ class BlockSums:
     """Compensated sums of every ``BLOCK`` weights (or their squares), whatever the pieces they come in."""
 
     def __init__(self) -> None:
-        self._held: list[NDArray[Any]] = []
+        self._pending: list[NDArray[Any]] = []
         self._rows = 0
         self._sums: list[float] = []
 
     def add(self, weights: NDArray[Any]) -> None:
         """The next weights."""
-        self._held.append(weights)
+        self._pending.append(weights)
         self._rows += weights.size
-        while self._rows >= BLOCK:
-            joined = np.concatenate(self._held)
-            self._sums.append(neumaier(joined[:BLOCK]))
-            self._held, self._rows = [joined[BLOCK:]], self._rows - BLOCK
+        while self._rows >= SUM_BLOCK:
+            joined = np.concatenate(self._pending)
+            self._sums.append(neumaier_sum(joined[:SUM_BLOCK]))
+            self._pending, self._rows = [joined[SUM_BLOCK:]], self._rows - SUM_BLOCK
 
     def total(self) -> float:
         """The sum of all of them."""
         if self._rows:
-            self._sums.append(neumaier(np.concatenate(self._held)))
-            self._held, self._rows = [], 0
-        return neumaier(np.array(self._sums, np.float64))
+            self._sums.append(neumaier_sum(np.concatenate(self._pending)))
+            self._pending, self._rows = [], 0
+        return neumaier_sum(np.array(self._sums, np.float64))
 
 
-class _Ordered:
+class _PositionStream:
     """A swept stream, taken up to a position at a time."""
 
     def __init__(self, blocks: Iterator[Columns]) -> None:
         self._blocks = blocks
-        self._held: Columns | None = next(blocks, None)
+        self._block: Columns | None = next(blocks, None)
 
-    def below(self, position: int) -> Iterator[Columns]:
-        while self._held is not None:
-            cut = int(np.searchsorted(self._held[0], np.uint32(position))) if position <= 0xFFFFFFFF else self._held[0].size
-            if cut:
-                yield tuple(column[:cut] for column in self._held)
-            if cut < self._held[0].size:
-                self._held = tuple(column[cut:] for column in self._held)
+    def take_below(self, position: int) -> Iterator[Columns]:
+        while self._block is not None:
+            end = int(np.searchsorted(self._block[0], np.uint32(position))) if position <= 0xFFFFFFFF else self._block[0].size
+            if end:
+                yield tuple(column[:end] for column in self._block)
+            if end < self._block[0].size:
+                self._block = tuple(column[end:] for column in self._block)
                 return
-            self._held = next(self._blocks, None)
+            self._block = next(self._blocks, None)

@@ -14,13 +14,13 @@ from asterism_proto.indexes import Index
 from asterism_proto.schema import Schema
 
 MIB = 1 << 20
-RESULT = "result.json"
+RESULT_FILE = "result.json"
 FORMAT = 2
 """Of what a build makes of its input: raised whenever the same input comes to other bytes or other figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class BuildTask:
     """One storaged's share of a build job."""
 
     space_id: int
@@ -43,7 +43,7 @@ class Task:
     """Of the loads, as the catalog knows: the checkpoint is compared with them before anything is built."""
 
     @classmethod
-    def read(cls, path: Path) -> Task:
+    def read(cls, path: Path) -> BuildTask:
         """The task in a JSON file; InvalidRequest says what is missing."""
         try:
             data = json.loads(path.read_text())
@@ -66,10 +66,10 @@ class Task:
 
     def digest(self) -> str:
         """What the input of this build is called: a part that was finished for the same input need not be built again."""
-        words: dict[str, Any] = {"format": FORMAT, "schema": self.schema.to_dict(), "cut": self.cut, "loads": self.loads}
+        components: dict[str, Any] = {"format": FORMAT, "schema": self.schema.to_dict(), "cut": self.cut, "loads": self.loads}
         if self.indexes:
-            words["indexes"] = [asdict(index) for index in self.indexes]
-        content = json.dumps(words, sort_keys=True)
+            components["indexes"] = [asdict(index) for index in self.indexes]
+        content = json.dumps(components, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
     def row_limit(self, bytes_per_row: int) -> int:
@@ -78,7 +78,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Total:
+class PartitionStats:
     """As common.proto's Total."""
 
     part: int
@@ -122,7 +122,7 @@ class PartResult:
 
     part: int
     digest: str
-    totals: tuple[Total, ...]
+    totals: tuple[PartitionStats, ...]
     units: PartUnits
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,11 +132,11 @@ class PartResult:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> PartResult:
         """What `to_dict` gave."""
-        totals = tuple(Total(**total) for total in data["totals"])
+        totals = tuple(PartitionStats(**total) for total in data["totals"])
         return cls(part=data["part"], digest=data["digest"], totals=totals, units=PartUnits(**data["units"]))
 
 
-def finished(results: list[PartResult]) -> dict[str, Any]:
+def task_result(results: list[PartResult]) -> dict[str, Any]:
     """The content of the last line, and of the result file."""
     return {
         "totals": [asdict(total) for result in results for total in result.totals],

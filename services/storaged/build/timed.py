@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.schema import EdgeType
-from graphkit.jit import kernel, settled
-from graphkit.times import keys_of, sum_rows
-from storaged.build.source import COLUMN, Sections, Workplace
-from storaged.build.steps import State
+from graphkit.jit import kernel, as_kernel_array
+from graphkit.times import encode_times, running_weight_sums
+from storaged.build.source import COLUMN_PREFIX, Sections, BuildContext
+from storaged.build.steps import StepState
 
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
@@ -24,39 +24,39 @@ _GOLDEN, _S32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 def edge_times(edge_type: EdgeType, sections: Sections, rows: int) -> I64:
     """The time of each edge of a block, 0 where it came without, as features do."""
-    given = sections.get(f"{COLUMN}{edge_type.time}")
-    return np.zeros(rows, np.int64) if given is None else keys_of(given)
+    times = sections.get(f"{COLUMN_PREFIX}{edge_type.time}")
+    return np.zeros(rows, np.int64) if times is None else encode_times(times)
 
 
-def time_bits(when: NDArray[Any]) -> U32:
+def time_bits(times: NDArray[Any]) -> U32:
     """What `storaged.build.kernels.mix_records` mixes of times."""
-    mixed = np.ascontiguousarray(when, np.int64).view(np.uint64) * _GOLDEN
+    mixed = np.ascontiguousarray(times, np.int64).view(np.uint64) * _GOLDEN
     return (mixed >> _S32).astype(np.uint32)
 
 
 @kernel
-def merge_slots(when: I64, source: U32, first: np.int64, middle: np.int64, end: np.int64, out: U32) -> None:
+def merge_slots(times: I64, source: U32, first: np.int64, middle: np.int64, end: np.int64, out: U32) -> None:
     """Merge two sorted runs of slots, ``source[first:middle]`` and ``source[middle:end]``, into ``out[first:end]``.
 
     Parameters
     ----------
-    when : int64[..]
+    times : int64[..]
         By slot. Of equal times those of the first run, whose slots are smaller, come first.
     source, out : uint32[..], uint32[..]
     first, middle, end : int64
     """
     a, b = first, middle
-    for to in range(first, end):
-        if b >= end or (a < middle and when[source[a]] <= when[source[b]]):
-            out[to] = source[a]
+    for target in range(first, end):
+        if b >= end or (a < middle and times[source[a]] <= times[source[b]]):
+            out[target] = source[a]
             a += 1
         else:
-            out[to] = source[b]
+            out[target] = source[b]
             b += 1
 
 
 @kernel
-def first_untimely(indptr: I64, first: np.int64, end: np.int64, when: I64, order: U32) -> int:
+def first_unsorted(indptr: I64, first: np.int64, end: np.int64, times: I64, order: U32) -> int:
     """The first place of some rows where the order is not the one of their times; -1 where there is none.
 
     Parameters
@@ -64,7 +64,7 @@ def first_untimely(indptr: I64, first: np.int64, end: np.int64, when: I64, order
     indptr : int64[rows + 1]
     first, end : int64
         The rows.
-    when, order : int64[slots], uint32[slots]
+    times, order : int64[slots], uint32[slots]
 
     Notes
     -----
@@ -72,18 +72,18 @@ def first_untimely(indptr: I64, first: np.int64, end: np.int64, when: I64, order
     """
     for row in range(first, end):
         start, stop = indptr[row], indptr[row + 1]
-        for at in range(start, stop):
-            slot = np.int64(order[at])
+        for position in range(start, stop):
+            slot = np.int64(order[position])
             if not start <= slot < stop:
-                return at
-            if at > start:
-                before = np.int64(order[at - 1])
-                if when[before] > when[slot] or (when[before] == when[slot] and before >= slot):
-                    return at
+                return position
+            if position > start:
+                previous = np.int64(order[position - 1])
+                if times[previous] > times[slot] or (times[previous] == times[slot] and previous >= slot):
+                    return position
     return -1
 
 
-def row_runs(indptr: I64, limit: int) -> Iterator[tuple[int, int]]:
+def row_ranges(indptr: I64, limit: int) -> Iterator[tuple[int, int]]:
     """Runs of rows with at most ``limit`` slots and rows, or one row."""
     low, rows = 0, indptr.size - 1
     while low < rows:
@@ -92,46 +92,46 @@ def row_runs(indptr: I64, limit: int) -> Iterator[tuple[int, int]]:
         low = high
 
 
-def order_rows(work: Workplace, side: str) -> State:
+def build_time_order(context: BuildContext, side: str) -> StepState:
     """Write the order of an adjacency's slots by their times."""
-    order_by(work, f"{side}.order", work.image.map(f"{side}.indptr"), settled(work.image.map(f"{side}.when")))
+    sort_row_slots(context, f"{side}.order", context.image.map(f"{side}.indptr"), as_kernel_array(context.image.map(f"{side}.when")))
     return {}
 
 
-def order_by(work: Workplace, name: str, indptr: I64, when: I64) -> U32:
-    """Write the order of each row's slots by ``when``; a row of more than fit in memory by sorted runs of it, merged file to file."""
-    limit = max(work.task.row_limit(_SLOT_BYTES), 2)
-    order = work.image.create(name, np.uint32, (when.size,))
-    for low, high in row_runs(indptr, limit):
+def sort_row_slots(context: BuildContext, name: str, indptr: I64, slot_keys: I64) -> U32:
+    """Write the order of each row's slots by ``slot_keys``; a row of more than fit in memory by sorted runs of it, merged file to file."""
+    limit = max(context.task.row_limit(_SLOT_BYTES), 2)
+    order = context.image.create(name, np.uint32, (slot_keys.size,))
+    for low, high in row_ranges(indptr, limit):
         first, end = int(indptr[low]), int(indptr[high])
         if end - first <= limit:
             rows = np.repeat(np.arange(high - low, dtype=np.uint32), np.diff(indptr[low : high + 1]))
-            order[first:end] = np.lexsort((when[first:end], rows)) + first
+            order[first:end] = np.lexsort((slot_keys[first:end], rows)) + first
         else:
-            _order_hub(work, name, when, order, first, end, limit)
+            _sort_heavy_row(context, name, slot_keys, order, first, end, limit)
     return order
 
 
-def _order_hub(work: Workplace, name: str, when: I64, order: U32, first: int, end: int, limit: int) -> None:
+def _sort_heavy_row(context: BuildContext, name: str, slot_keys: I64, order: U32, first: int, end: int, limit: int) -> None:
     """Order one row by runs of at most ``limit`` slots."""
     for low in range(first, end, limit):
         high = min(low + limit, end)
-        order[low:high] = np.argsort(when[low:high], kind="stable") + low
-    spare = work.scratch.create(name, np.uint32, (end,))
-    source, out, width = order, spare, limit
+        order[low:high] = np.argsort(slot_keys[low:high], kind="stable") + low
+    scratch = context.scratch.create(name, np.uint32, (end,))
+    source, out, width = order, scratch, limit
     while width < end - first:
         for low in range(first, end, 2 * width):
-            merge_slots(when, settled(source), np.int64(low), np.int64(min(low + width, end)), np.int64(min(low + 2 * width, end)), out)
+            merge_slots(slot_keys, as_kernel_array(source), np.int64(low), np.int64(min(low + width, end)), np.int64(min(low + 2 * width, end)), out)
         source, out, width = out, source, 2 * width
-    if source is spare:
+    if source is scratch:
         for low in range(first, end, limit):
             high = min(low + limit, end)
-            order[low:high] = spare[low:high]
-    del source, out, spare
-    work.scratch.remove(name)
+            order[low:high] = scratch[low:high]
+    del source, out, scratch
+    context.scratch.remove(name)
 
 
-def sum_times(work: Workplace, prefix: str, side: str) -> State:
+def build_time_sums(context: BuildContext, prefix: str, side: str) -> StepState:
     """Write the running sums of an adjacency's weights in the order of its times.
 
     Parameters
@@ -139,8 +139,8 @@ def sum_times(work: Workplace, prefix: str, side: str) -> State:
     prefix, side : str
         Of the files of the weights, and of the adjacency's.
     """
-    image = work.image
-    indptr, order, weights = (settled(image.map(name)) for name in (f"{side}.indptr", f"{side}.order", f"{prefix}.weights"))
+    image = context.image
+    indptr, order, weights = (as_kernel_array(image.map(name)) for name in (f"{side}.indptr", f"{side}.order", f"{prefix}.weights"))
     out = image.create(f"{prefix}.time_sums", np.float64, (weights.size,))
-    sum_rows(indptr, np.int64(0), np.int64(indptr.size - 1), order, weights, out)
+    running_weight_sums(indptr, np.int64(0), np.int64(indptr.size - 1), order, weights, out)
     return {}

@@ -26,43 +26,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import AsterismError, Internal
-from storaged.build.marks import Mark, part_folder
-from storaged.build.progress import Progress
-from storaged.build.steps import State
+from storaged.build.marks import CompletedPart, part_folder
+from storaged.build.progress import ProgressReporter
+from storaged.build.steps import StepState
 from storaged.build.task import FORMAT, PartUnits
 from storaged.store.graph import BlockRef
 from storaged.store.image import FORMAT as IMAGE_FORMAT
 from storaged.store.image_writer import ImageWriter
-from storaged.store.tables import Extent, TableStore
+from storaged.store.tables import TableExtent, StatStore
 
 _REF = struct.Struct("<QHBHQIIIIIqq")
 
 
-class Input:
+class InputDigest:
     """The digest of what a unit is made of, taken piece by piece.
 
     Parameters
     ----------
-    words : plain values
+    components : plain values
         What the unit is and what its code is told: kind, schema, the digests of units before it.
     """
 
-    def __init__(self, *words: object) -> None:
+    def __init__(self, *components: object) -> None:
         self._hash = hashlib.sha256()
-        self._add(json.dumps([FORMAT, IMAGE_FORMAT, *words]).encode())
+        self._add(json.dumps([FORMAT, IMAGE_FORMAT, *components]).encode())
 
-    def blocks(self, refs: Sequence[BlockRef]) -> Self:
+    def add_blocks(self, refs: Sequence[BlockRef]) -> Self:
         """Blocks that are read, of whatever kinds, and which of their writes came before which others.
 
         Keys and checksums say what they are. The order is taken among them only, so that loads which wrote none of
         them do not matter.
         """
-        places = {stamp: place for place, stamp in enumerate(sorted({ref.stamp for ref in refs}))}
+        ranks = {stamp: rank for rank, stamp in enumerate(sorted({ref.stamp for ref in refs}))}
         ordered = sorted(refs, key=lambda ref: (ref.stamp, ref.key.kind, ref.key.type_id, ref.key.sub))
-        packed = (_REF.pack(places[ref.stamp], *ref.key, ref.rows, ref.size, ref.crc, ref.lowest, ref.highest) for ref in ordered)
+        packed = (_REF.pack(ranks[ref.stamp], *ref.key, ref.rows, ref.size, ref.crc, ref.lowest, ref.highest) for ref in ordered)
         return self._add(b"".join(packed))
 
-    def deletes(self, pieces: Iterable[tuple[NDArray[np.int64], NDArray[np.int64]]], refs: Sequence[BlockRef]) -> Self:
+    def add_deletes(self, pieces: Iterable[tuple[NDArray[np.int64], NDArray[np.int64]]], refs: Sequence[BlockRef]) -> Self:
         """Deletes of single ids, as far as these blocks meet them: after how many of their writes each comes.
 
         Parameters
@@ -74,14 +74,14 @@ class Input:
         """
         stamps = np.unique(np.array([ref.stamp for ref in refs], np.int64))
         count = 0
-        for ids, when in pieces:
-            after = np.searchsorted(stamps, when)
-            met = np.stack([ids, after], axis=1)[after > 0]
-            self._hash.update(met.tobytes())
-            count += len(met)
+        for ids, delete_stamps in pieces:
+            earlier_writes = np.searchsorted(stamps, delete_stamps)
+            effective = np.stack([ids, earlier_writes], axis=1)[earlier_writes > 0]
+            self._hash.update(effective.tobytes())
+            count += len(effective)
         return self._add(count.to_bytes(8, "little"))
 
-    def array(self, values: NDArray[Any]) -> Self:
+    def add_array(self, values: NDArray[Any]) -> Self:
         """What an earlier unit wrote."""
         return self._add(np.ascontiguousarray(values).data)
 
@@ -113,7 +113,7 @@ class Unit:
         return any(fnmatchcase(file, pattern) for pattern in self.files)
 
 
-class Units:
+class PartUnitCache:
     """The units of one part under way.
 
     Parameters
@@ -126,13 +126,13 @@ class Units:
     progress : Progress
     """
 
-    def __init__(self, *, part: int, image: ImageWriter, tables: TableStore, sources: Sequence[Path], progress: Progress) -> None:
+    def __init__(self, *, part: int, image: ImageWriter, tables: StatStore, sources: Sequence[Path], progress: ProgressReporter) -> None:
         self._part, self._image, self._tables, self._progress = part, image, tables, progress
-        self._sources = [mark for source in sources if (mark := Mark.read(source, part)) is not None]
+        self._sources = [completed for source in sources if (completed := CompletedPart.read(source, part)) is not None]
         self._done: dict[str, tuple[Unit, dict[str, Any]]] = {}
         self._records: dict[str, dict[str, Any]] | None = None
 
-    def make(self, unit: Unit, make: Callable[[], State]) -> State:
+    def make(self, unit: Unit, make: Callable[[], StepState]) -> StepState:
         """What a unit came to: linked where an earlier build made it of the same input, otherwise made now."""
         for source in self._sources:
             record = source.units.get(unit.name)
@@ -140,34 +140,34 @@ class Units:
                 self._progress.step(record["rows"])
                 self._done[unit.name] = unit, {"state": record["state"], "rows": record["rows"], "linked": True}
                 return dict(record["state"])
-        before = self._progress.done
+        rows_before = self._progress.rows_done
         state = make()
-        self._done[unit.name] = unit, {"state": state, "rows": self._progress.done - before, "linked": False}
+        self._done[unit.name] = unit, {"state": state, "rows": self._progress.rows_done - rows_before, "linked": False}
         return state
 
     def records(self) -> dict[str, dict[str, Any]]:
         """Every unit as later builds find it; the image is finished, and no unit is made any more."""
         if self._records is None:
-            self._records = self._recorded()
+            self._records = self._build_records()
         return self._records
 
-    def _recorded(self) -> dict[str, dict[str, Any]]:
-        owners = {file: [name for name, (unit, _) in self._done.items() if unit.owns(file)] for file in self._image.sealed}
+    def _build_records(self) -> dict[str, dict[str, Any]]:
+        owners = {file: [name for name, (unit, _) in self._done.items() if unit.owns(file)] for file in self._image.file_entries}
         if stray := {file: names for file, names in owners.items() if len(names) != 1}:
             raise Internal(f"part {self._part}: every file of an image is of one unit, but {stray}")
-        found = {}
+        records = {}
         for name, (unit, record) in self._done.items():
             files = [file for file, [owner] in owners.items() if owner == name]
             tables = [self._tables.run_bytes(table) for table in self._extents(unit)]
             size = sum(self._image.size(file) for file in files) + sum(tables)
-            found[name] = {"digest": unit.digest, **record, "files": files, "tables": tables, "bytes": size}
-        return found
+            records[name] = {"digest": unit.digest, **record, "files": files, "tables": tables, "bytes": size}
+        return records
 
-    def _link(self, unit: Unit, record: Mapping[str, Any], source: Mark) -> bool:
+    def _link(self, unit: Unit, record: Mapping[str, Any], source: CompletedPart) -> bool:
         """Share what a unit of an earlier build made; False, and nothing of it, where it is not all there any more."""
         folder = part_folder(source.output, self._part)
         files: list[str] = []
-        tables: list[Extent] = []
+        tables: list[TableExtent] = []
         try:
             for file in record["files"]:
                 self._image.link(folder, file, source.manifest["files"][file])
@@ -187,11 +187,11 @@ class Units:
             return False
         return True
 
-    def _extents(self, unit: Unit) -> list[Extent]:
-        return [Extent(part=self._part, kind=kind, type_id=type_id, weight_name=name, final=True) for kind, type_id, name in unit.tables]
+    def _extents(self, unit: Unit) -> list[TableExtent]:
+        return [TableExtent(part=self._part, kind=kind, type_id=type_id, weight_name=name, final=True) for kind, type_id, name in unit.tables]
 
 
-def counted(records: Mapping[str, Mapping[str, Any]], part: int) -> PartUnits:
+def count_units(records: Mapping[str, Mapping[str, Any]], part: int) -> PartUnits:
     """How many of a part's units were linked and how many made, and their bytes."""
     linked = [record["bytes"] for record in records.values() if record["linked"]]
     built = [record["bytes"] for record in records.values() if not record["linked"]]

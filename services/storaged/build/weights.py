@@ -10,49 +10,49 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto.degrees import counted, degrees_of
+from asterism_proto.degrees import resolve_degree, degree_columns
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import EdgeType, NodeType
 from asterism_proto.tables import WeightTable
 from graphkit import expression
-from graphkit.alias import BLOCK
-from storaged.build.source import Sections, Workplace
-from storaged.build.steps import State
+from graphkit.alias import SUM_BLOCK
+from storaged.build.source import Sections, BuildContext
+from storaged.build.steps import StepState
 from storaged.build.table import WEIGHT, BlockSums, TableResult, build_table
-from storaged.build.unit import Input, Unit
+from storaged.build.unit import InputDigest, Unit
 from storaged.store import keys
 
 if TYPE_CHECKING:
-    from storaged.build.rows import Rows
+    from storaged.build.rows import RowMap
 
 F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]
 
-COLUMN = "w:"
+COLUMN_PREFIX = "w:"
 """In a block of edges, what begins the name of a feature that weights are made of, or that is their time."""
-NORMAL = np.float32(np.finfo(np.float32).tiny)
+MIN_NORMAL = np.float32(np.finfo(np.float32).tiny)
 """The smallest weight that has all of its bits."""
 
 
 @dataclass(slots=True)
-class Refused:
+class InvalidWeights:
     """Values of an expression that are no weights, by what is wrong with them."""
 
     negative: int = 0
     nan: int = 0
     infinite: int = 0
 
-    def sift(self, values: F32) -> NDArray[np.bool_]:
+    def zero_invalid(self, values: F32) -> NDArray[np.bool_]:
         """Count those that are no weights and make them 0; bool[n], which they were."""
         nan, infinite = np.isnan(values), np.isinf(values)
         negative = (values < 0) & ~infinite
         self.nan += int(np.count_nonzero(nan))
         self.infinite += int(np.count_nonzero(infinite))
         self.negative += int(np.count_nonzero(negative))
-        wrong: NDArray[np.bool_] = nan | infinite | negative
-        values[wrong] = 0
+        invalid: NDArray[np.bool_] = nan | infinite | negative
+        values[invalid] = 0
         values += np.float32(0)  # -0 is a weight of 0, and has its bits
-        return wrong
+        return invalid
 
     @property
     def count(self) -> int:
@@ -60,21 +60,21 @@ class Refused:
         return sum(getattr(self, field.name) for field in fields(self))
 
 
-def check(work: Workplace, owner: NodeType | EdgeType, table: WeightTable, values: F32, refused: Refused, ids: I64) -> None:
+def check_weights(context: BuildContext, owner: NodeType | EdgeType, table: WeightTable, values: F32, invalid: InvalidWeights, ids: I64) -> None:
     """Make weights of an expression's values, in place; InvalidRequest for the first that is none, unless these are to be 0."""
-    given = values.copy() if table.invalid == "fail" else values
-    wrong = refused.sift(values)
-    if table.invalid == "fail" and wrong.any():
-        at = int(np.argmax(wrong))
-        what = "node" if isinstance(owner, NodeType) else "edge"
+    original = values.copy() if table.invalid == "fail" else values
+    invalid_mask = invalid.zero_invalid(values)
+    if table.invalid == "fail" and invalid_mask.any():
+        position = int(np.argmax(invalid_mask))
+        element = "node" if isinstance(owner, NodeType) else "edge"
         raise InvalidRequest(
-            f"part {work.part}, {what} type {owner.name!r}, {what} {ids[at]}: weight {table.name!r} is {given[at]} ({table.expression}); a weight is "
+            f"part {context.part}, {element} type {owner.name!r}, {element} {ids[position]}: weight {table.name!r} is {original[position]} ({table.expression}); a weight is "
             f"finite, not negative and fits float32: write another value, or make the space with `invalid: zero` for this table"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hygiene:
+class WeightStats:
     """What weights are like, as common.proto's Total has it."""
 
     zero: int = 0
@@ -83,7 +83,7 @@ class Hygiene:
     largest: float = 0.0
 
 
-def hygiene(weights: F32 | None, live: NDArray[np.uint8], rows: int, count: int) -> Hygiene:
+def weight_stats(weights: F32 | None, live: NDArray[np.uint8], rows: int, count: int) -> WeightStats:
     """Look at the weights of a type once more, in row order.
 
     Parameters
@@ -96,63 +96,63 @@ def hygiene(weights: F32 | None, live: NDArray[np.uint8], rows: int, count: int)
         Rows, and those that count.
     """
     if weights is None:
-        return Hygiene(squares=float(count), largest=1.0 if count else 0.0)
+        return WeightStats(squares=float(count), largest=1.0 if count else 0.0)
     zero, subnormal, largest = 0, 0, 0.0
     squares = BlockSums()
-    for low in range(0, rows, BLOCK):
-        here = weights[low : low + BLOCK]
+    for low in range(0, rows, SUM_BLOCK):
+        chunk = weights[low : low + SUM_BLOCK]
         if live.size:
-            here = here[live[low : low + BLOCK] > 0]
-        zero += int(np.count_nonzero(here == 0))
-        subnormal += int(np.count_nonzero((here > 0) & (here < NORMAL)))
-        largest = max(largest, float(here.max(initial=0)))
-        squares.add(here.astype(np.float64) ** 2)
-    return Hygiene(zero=zero, subnormal=subnormal, squares=squares.total(), largest=largest)
+            chunk = chunk[live[low : low + SUM_BLOCK] > 0]
+        zero += int(np.count_nonzero(chunk == 0))
+        subnormal += int(np.count_nonzero((chunk > 0) & (chunk < MIN_NORMAL)))
+        largest = max(largest, float(chunk.max(initial=0)))
+        squares.add(chunk.astype(np.float64) ** 2)
+    return WeightStats(zero=zero, subnormal=subnormal, squares=squares.total(), largest=largest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weighed:
+class WeightResult:
     """What the weights of one name came to: their table, and what is odd about them."""
 
     name: str
     table: TableResult
-    odd: State
+    anomalies: StepState
     """Fields of a `Total`."""
 
     @classmethod
-    def of(cls, state: State, name: str = WEIGHT) -> Weighed:
+    def from_state(cls, state: StepState, name: str = WEIGHT) -> WeightResult:
         """What `weigh` gave."""
-        return cls(name=name, table=TableResult(**state["table"]), odd=state["odd"])
+        return cls(name=name, table=TableResult(**state["table"]), anomalies=state["odd"])
 
-    def total(self) -> dict[str, Any]:
+    def stats_fields(self) -> dict[str, Any]:
         """Its share of a `Total`."""
-        return {**self.table.total(self.name), **self.odd}
+        return {**self.table.stats_fields(self.name), **self.anomalies}
 
 
-def weigh(work: Workplace, refused: Refused, *, name: str, count: int, weights: F32 | None, live: NDArray[np.uint8], rows: int, **more: Any) -> State:
+def build_weights(context: BuildContext, invalid: InvalidWeights, *, name: str, count: int, weights: F32 | None, live: NDArray[np.uint8], rows: int, **table_options: Any) -> StepState:
     """Make the table of weights that are written, and look at them.
 
     Parameters
     ----------
-    refused : Refused
+    invalid : Refused
         What an expression gave beside them.
     count : int
         Rows that count.
     name, weights, live, rows, more
         As of `build_table`.
     """
-    made = build_table(work, name=name, weights=weights, live=live, rows=rows, **more)
-    seen = work.steps.run(f"{name}.hygiene", lambda: asdict(hygiene(weights, live, rows, count)), rows=rows)
-    return {"table": asdict(made), "odd": {**seen, **asdict(refused), "zero": seen["zero"] - refused.count}}
+    table = build_table(context, name=name, weights=weights, live=live, rows=rows, **table_options)
+    stats = context.steps.run(f"{name}.hygiene", lambda: asdict(weight_stats(weights, live, rows, count)), rows=rows)
+    return {"table": asdict(table), "odd": {**stats, **asdict(invalid), "zero": stats["zero"] - invalid.count}}
 
 
-def described(tables: Sequence[WeightTable], named: Sequence[Weighed]) -> dict[str, Any]:
+def manifest_tables(tables: Sequence[WeightTable], extra_weights: Sequence[WeightResult]) -> dict[str, Any]:
     """The tables of a type as the image's manifest has them; nothing where there are none."""
-    entries = [{"name": table.name, "size": made.table.size, "total": made.table.weight} for table, made in zip(tables, named, strict=True)]
+    entries = [{"name": table.name, "size": result.table.size, "total": result.table.weight} for table, result in zip(tables, extra_weights, strict=True)]
     return {"tables": entries} if entries else {}
 
 
-def node_weights(work: Workplace, type_id: int, rows: Rows, *inputs: object) -> Iterator[Weighed]:
+def build_node_weights(context: BuildContext, type_id: int, rows: RowMap, *inputs: object) -> Iterator[WeightResult]:
     """Write the weights of every table of a node type, row by row, and their alias tables, a unit each.
 
     Parameters
@@ -162,45 +162,45 @@ def node_weights(work: Workplace, type_id: int, rows: Rows, *inputs: object) -> 
     inputs : plain values
         Digests of what is written.
     """
-    node_type = work.task.schema.node_types[type_id]
+    node_type = context.task.schema.node_types[type_id]
     for i, table in enumerate(node_type.tables):
-        work.progress.phase(f"weights {node_type.name} {table.name}")
+        context.progress.phase(f"weights {node_type.name} {table.name}")
         unit = Unit(
             name=f"n{type_id}.w{i}",
-            digest=work.input("node weights", weights_input(work, type_id, table), *inputs).digest(),
+            digest=context.unit_input("node weights", weight_inputs(context, type_id, table), *inputs).digest(),
             files=(f"n{type_id}.w{i}.*",),
             tables=((keys.B1, type_id, table.name),),
         )
-        yield Weighed.of(work.units.make(unit, partial(_node_table, work, type_id, rows, i)), table.name)
+        yield WeightResult.from_state(context.units.make(unit, partial(_node_table, context, type_id, rows, i)), table.name)
 
 
-def weights_input(work: Workplace, type_id: int, table: WeightTable) -> object:
+def weight_inputs(context: BuildContext, type_id: int, table: WeightTable) -> object:
     """What the weights of a table of nodes follow from, beside the nodes: the table, and the degrees that it is made of."""
-    degrees = _degrees(work, type_id, table)
-    return [asdict(table), *(Input().array(indptr).digest() for of in degrees.values() for indptr in of)] if degrees else asdict(table)
+    degrees = _degrees(context, type_id, table)
+    return [asdict(table), *(InputDigest().add_array(indptr).digest() for offsets in degrees.values() for indptr in offsets)] if degrees else asdict(table)
 
 
-def _degrees(work: Workplace, type_id: int, table: WeightTable) -> dict[str, list[I64]]:
+def _degrees(context: BuildContext, type_id: int, table: WeightTable) -> dict[str, list[I64]]:
     """The degrees that a table is made of, each as offsets int64[rows + 1] of the adjacencies that it is the sum of."""
-    schema, found = work.task.schema, {}
-    for column in degrees_of(schema.node_types[type_id], table.parsed.columns):
-        incoming, edge_types = counted(schema, schema.node_types[type_id], column)
-        found[column] = [work.image.map(f"e{edge_type}.{'in' if incoming else 'out'}.indptr") for edge_type in edge_types]
-    return found
+    schema, offsets = context.task.schema, {}
+    for column in degree_columns(schema.node_types[type_id], table.parsed_expression.columns):
+        incoming, edge_types = resolve_degree(schema, schema.node_types[type_id], column)
+        offsets[column] = [context.image.map(f"e{edge_type}.{'in' if incoming else 'out'}.indptr") for edge_type in edge_types]
+    return offsets
 
 
-def _node_table(work: Workplace, type_id: int, rows: Rows, i: int) -> State:
-    name, table = f"n{type_id}.w{i}", work.task.schema.node_types[type_id].tables[i]
-    refused = Refused(**work.steps.run(f"{name}.weights", partial(_evaluate, work, type_id, rows, table, name), rows=rows.rows))
-    return weigh(
-        work,
-        refused,
+def _node_table(context: BuildContext, type_id: int, rows: RowMap, i: int) -> StepState:
+    name, table = f"n{type_id}.w{i}", context.task.schema.node_types[type_id].tables[i]
+    invalid = InvalidWeights(**context.steps.run(f"{name}.weights", partial(_evaluate_table, context, type_id, rows, table, name), rows=rows.rows))
+    return build_weights(
+        context,
+        invalid,
         name=name,
         kind=0,
         type_id=type_id,
         rows=rows.rows,
         count=rows.count,
-        weights=work.image.map(f"{name}.weights"),
+        weights=context.image.map(f"{name}.weights"),
         live=rows.live,
         ids_of=rows.ids_of,
         weight_name=table.name,
@@ -208,38 +208,38 @@ def _node_table(work: Workplace, type_id: int, rows: Rows, i: int) -> State:
     )
 
 
-def _evaluate(work: Workplace, type_id: int, rows: Rows, table: WeightTable, name: str) -> State:
+def _evaluate_table(context: BuildContext, type_id: int, rows: RowMap, table: WeightTable, name: str) -> StepState:
     """Evaluate one table's expression at every row; what is dead weighs 0."""
-    node_type, meant = work.task.schema.node_types[type_id], table.parsed
+    node_type, parsed = context.task.schema.node_types[type_id], table.parsed_expression
     columns: dict[str, NDArray[Any]] = {}
     for i, feature in enumerate(node_type.features):
-        if feature.name in meant.columns:
-            columns[feature.name] = work.image.map(f"n{type_id}.c{i}.values")
-    columns["weight"] = work.image.map(f"n{type_id}.weights") if node_type.weighted else np.broadcast_to(np.float32(1), (rows.rows,))
-    degrees = _degrees(work, type_id, table)
-    out, refused = work.image.create(f"{name}.weights", np.float32, (rows.rows,)), Refused()
-    for low in range(0, rows.rows, BLOCK):
-        high = min(low + BLOCK, rows.rows)
-        here = {column: array[low:high] for column, array in columns.items()}
-        here |= {column: np.sum([np.diff(indptr[low : high + 1]) for indptr in of], axis=0) for column, of in degrees.items()}
-        values = expression.weights(meant, here, high - low)
+        if feature.name in parsed.columns:
+            columns[feature.name] = context.image.map(f"n{type_id}.c{i}.values")
+    columns["weight"] = context.image.map(f"n{type_id}.weights") if node_type.weighted else np.broadcast_to(np.float32(1), (rows.rows,))
+    degrees = _degrees(context, type_id, table)
+    out, invalid = context.image.create(f"{name}.weights", np.float32, (rows.rows,)), InvalidWeights()
+    for low in range(0, rows.rows, SUM_BLOCK):
+        high = min(low + SUM_BLOCK, rows.rows)
+        chunk = {column: array[low:high] for column, array in columns.items()}
+        chunk |= {column: np.sum([np.diff(indptr[low : high + 1]) for indptr in offsets], axis=0) for column, offsets in degrees.items()}
+        values = expression.evaluate_weights(parsed, chunk, high - low)
         if rows.live.size:
             values[rows.live[low:high] == 0] = 0
-        check(work, node_type, table, values, refused, _ids(rows, low, high))
+        check_weights(context, node_type, table, values, invalid, _ids(rows, low, high))
         out[low:high] = values
-    return asdict(refused)
+    return asdict(invalid)
 
 
-def _ids(rows: Rows, low: int, high: int) -> I64:
+def _ids(rows: RowMap, low: int, high: int) -> I64:
     ids: I64 = rows.ids_of(np.arange(low, high))
     return ids
 
 
-def edge_weights(edge_type: EdgeType, sections: Sections, own: F32) -> Iterator[F32]:
+def edge_weight_values(edge_type: EdgeType, sections: Sections, own_weights: F32) -> Iterator[F32]:
     """The values of every table of an edge type at each edge of a block: not yet weights, for an edge may be gone by the cut."""
     columns: Mapping[str, NDArray[Any]] = {
-        "weight": own,
-        **{name: sections.get(f"{COLUMN}{name}", np.zeros(own.size, np.float32)) for name in edge_type.weight_columns},
+        "weight": own_weights,
+        **{name: sections.get(f"{COLUMN_PREFIX}{name}", np.zeros(own_weights.size, np.float32)) for name in edge_type.weight_columns},
     }
     for table in edge_type.tables:
-        yield expression.weights(table.parsed, columns, own.size)
+        yield expression.evaluate_weights(table.parsed_expression, columns, own_weights.size)

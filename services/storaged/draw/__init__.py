@@ -5,88 +5,88 @@ and its arguments. Arguments are checked here, in words; the loops are `storaged
 a clock, protobuf, a database. `storaged.api` calls in.
 """
 
-from storaged.draw.between import Between, edges_between
-from storaged.draw.conditions import Conditions, Where
-from storaged.draw.edge import EdgeDraws, EdgeRace, edges, race_edges, rest_of_edges
+from storaged.draw.between import InducedEdges, find_induced_edges
+from storaged.draw.conditions import FilterCache, RowFilter
+from storaged.draw.edge import EdgeDraws, DistinctEdgeDraws, sample_edges, sample_distinct_edges, remaining_edge_weight
 from storaged.draw.expand import Expansion, expand
 from storaged.draw.features import edge_features, node_features
-from storaged.draw.grow import grow
-from storaged.draw.joined import are_joined
-from storaged.draw.labels import read_labelled, read_labels
-from storaged.draw.labor import Stepped, Variates
-from storaged.draw.looking import Foreign, judged
-from storaged.draw.lookup import ends, node_types
-from storaged.draw.neighbor import NeighborDraws, neighbors
-from storaged.draw.node import NodeDraws, NodeRace, nodes, race_nodes, rest_of_nodes
-from storaged.draw.numbered import numbered_nodes
-from storaged.draw.ragged import Ragged, read_neighbors
-from storaged.draw.ranged import Ranges, ranged_neighbors
-from storaged.draw.ranking import Ranks, rank
-from storaged.draw.scans import edges_at, nodes_at, read_edges, read_nodes
-from storaged.draw.spread import Spread, weight_spread
-from storaged.draw.timed import Until, timed_neighbors
-from storaged.draw.top import degrees, measures, top_neighbors
-from storaged.draw.version import EDGE, NODE, Share, Version, by_name
-from storaged.draw.walk import Paths, Places, Rules, Walks, paths, walk
+from storaged.draw.grow import sample_khop
+from storaged.draw.joined import has_edge
+from storaged.draw.labels import read_nodes_by_label, read_graph_labels
+from storaged.draw.labor import ImportanceSteps, LaborOptions
+from storaged.draw.looking import RemoteMatches, evaluate_term
+from storaged.draw.lookup import end_types, node_types
+from storaged.draw.neighbor import NeighborDraws, sample_neighbors
+from storaged.draw.node import NodeDraws, DistinctNodeDraws, sample_nodes, sample_distinct_nodes, remaining_node_weight
+from storaged.draw.numbered import sample_nodes_by_index
+from storaged.draw.ragged import RaggedNeighbors, read_neighbors
+from storaged.draw.ranged import IndexRanges, sample_indexed_neighbors
+from storaged.draw.ranking import PageRankScores, rank_nodes
+from storaged.draw.scans import read_edges_at, read_nodes_at, read_edges, read_nodes
+from storaged.draw.spread import WeightHistogram, build_histogram
+from storaged.draw.timed import TemporalFilter, sample_temporal_neighbors
+from storaged.draw.top import degrees, type_weights, top_neighbors
+from storaged.draw.version import EDGE, NODE, PartitionTotals, LocalVersion, split_by_weight_name
+from storaged.draw.walk import WalkPaths, WalkState, WalkSpec, WalkSteps, sample_paths, continue_walks
 
 __all__ = [
     "EDGE",
     "NODE",
-    "Between",
-    "Conditions",
+    "InducedEdges",
+    "FilterCache",
     "EdgeDraws",
-    "EdgeRace",
+    "DistinctEdgeDraws",
     "Expansion",
-    "Foreign",
+    "RemoteMatches",
     "NeighborDraws",
     "NodeDraws",
-    "NodeRace",
-    "Paths",
-    "Places",
-    "Ragged",
-    "Ranges",
-    "Ranks",
-    "Rules",
-    "Share",
-    "Spread",
-    "Stepped",
-    "Until",
-    "Variates",
-    "Version",
-    "Walks",
-    "Where",
-    "are_joined",
-    "by_name",
+    "DistinctNodeDraws",
+    "WalkPaths",
+    "WalkState",
+    "RaggedNeighbors",
+    "IndexRanges",
+    "PageRankScores",
+    "WalkSpec",
+    "PartitionTotals",
+    "WeightHistogram",
+    "ImportanceSteps",
+    "TemporalFilter",
+    "LaborOptions",
+    "LocalVersion",
+    "WalkSteps",
+    "RowFilter",
+    "has_edge",
+    "split_by_weight_name",
     "degrees",
     "edge_features",
-    "edges",
-    "edges_at",
-    "edges_between",
-    "ends",
+    "sample_edges",
+    "read_edges_at",
+    "find_induced_edges",
+    "end_types",
     "expand",
-    "grow",
-    "judged",
-    "measures",
-    "neighbors",
+    "sample_khop",
+    "evaluate_term",
+    "type_weights",
+    "sample_neighbors",
     "node_features",
     "node_types",
-    "nodes",
-    "nodes_at",
-    "numbered_nodes",
-    "paths",
-    "race_edges",
-    "race_nodes",
-    "ranged_neighbors",
-    "rank",
+    "sample_nodes",
+    "read_nodes_at",
+    "sample_nodes_by_index",
+    "sample_paths",
+    "sample_distinct_edges",
+    "sample_distinct_nodes",
+    "sample_indexed_neighbors",
+    "rank_nodes",
     "read_edges",
-    "read_labelled",
-    "read_labels",
+    "read_nodes_by_label",
+    "read_graph_labels",
     "read_neighbors",
     "read_nodes",
-    "rest_of_edges",
-    "rest_of_nodes",
-    "timed_neighbors",
+    "remaining_edge_weight",
+    "remaining_node_weight",
+    "sample_temporal_neighbors",
     "top_neighbors",
-    "walk",
-    "weight_spread",
+    "continue_walks",
+    "build_histogram",
 ]

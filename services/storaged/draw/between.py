@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest
-from graphkit.jit import settled
-from storaged.draw.blocks import DRAWS, EDGES, Checkpoint, by_work, never
-from storaged.draw.lookup import OUT, Rows, checked_edge_types, checked_types, longer
-from storaged.draw.targets import Hashed, Marked, Search, Targets
-from storaged.draw.version import Version, checked_length, most_rows
+from graphkit.jit import as_kernel_array
+from storaged.draw.blocks import BLOCK_DRAWS, BLOCK_EDGES, Checkpoint, blocks_by_work, no_checkpoint
+from storaged.draw.lookup import OUT, EdgeSpans, resolve_local_types, resolve_types, resized_copy
+from storaged.draw.targets import HashJoin, BitsetJoin, EdgeSearch, TargetNodes
+from storaged.draw.version import LocalVersion, check_length, max_rows_per_message
 from storaged.kernel.between import ROW, TOTAL
 from storaged.store.image import EMPTY_F32, EMPTY_I64
 
@@ -21,12 +21,12 @@ _NONE = np.zeros(0, np.int32)
 _LEAST, _FIRST = 1 << 10, 1 << 16
 """Edges that there is room for besides those that nodes have, and at most at first: memory that is never written to keeps what is from
 being used again."""
-_BLOCK = EDGES << 2
+_BLOCK = BLOCK_EDGES << 2
 """Edges of a block of rows: some ten milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Between:
+class InducedEdges:
     """The edges of each node of a request that lead to others, by (edge type as asked for, neighbor id, edge id, place)."""
 
     counts: NDArray[np.int32]
@@ -41,8 +41,8 @@ class Between:
     """int64[k], when wanted."""
 
 
-def edges_between(
-    version: Version,
+def find_induced_edges(
+    version: LocalVersion,
     *,
     edge_types: Sequence[int],
     node_type: int,
@@ -55,8 +55,8 @@ def edges_between(
     direction: int,
     want_weights: bool,
     want_edge_ids: bool,
-    checkpoint: Checkpoint = never,
-) -> Between:
+    checkpoint: Checkpoint = no_checkpoint,
+) -> InducedEdges:
     """The edges of each node that lead to one of ``cols``; unknown nodes have none.
 
     Parameters
@@ -77,34 +77,34 @@ def edges_between(
     InvalidRequest, Unavailable
         As there; also where the answer would be larger than a message.
     """
-    near = checked_edge_types(version, edge_types, node_type, direction)
+    local_types = resolve_local_types(version, edge_types, node_type, direction)
     if col_types is not None:
-        checked_length("col_types", col_types, cols.size)
+        check_length("col_types", col_types, cols.size)
     if (groups is None) != (col_groups is None):
         raise InvalidRequest("groups and col_groups: one of the two is missing; give both or neither")
     if groups is not None and col_groups is not None:
-        checked_length("groups", groups, ids.size)
-        checked_length("col_groups", col_groups, cols.size)
+        check_length("groups", groups, ids.size)
+        check_length("col_groups", col_groups, cols.size)
     schema = version.schema
-    kinds = checked_types(version, node_type, ids, types)
-    targets: dict[int, Targets] = {}
-    found: list[_Along] = []
-    most = most_rows(4 + 4 * (len(edge_types) > 1) + 4 * want_weights + 8 * want_edge_ids)
-    for edge_type, end in zip(edge_types, near, strict=True):
+    kinds = resolve_types(version, node_type, ids, types)
+    targets: dict[int, TargetNodes] = {}
+    edges_by_type: list[_TypeEdges] = []
+    max_edges = max_rows_per_message(4 + 4 * (len(edge_types) > 1) + 4 * want_weights + 8 * want_edge_ids)
+    for edge_type, local_type in zip(edge_types, local_types, strict=True):
         edge = schema.edge_types[edge_type]
-        far = schema.node_type_id(edge.dst_type if direction == OUT else edge.src_type)
-        if far not in targets:
-            targets[far] = Targets.of(cols, None if col_types is None else col_types == far, col_groups)
-        own = ids if kinds is None and end == node_type else np.where(end == (node_type if kinds is None else kinds), ids, -1)
-        rows = Rows.of(version, edge_type, direction, own)
-        room = most - sum(some.cols.size for some in found)
-        found.append(_along(rows, targets[far], groups, room, checkpoint, want_weights=want_weights, want_edge_ids=want_edge_ids))
+        remote_type = schema.node_type_id(edge.dst_type if direction == OUT else edge.src_type)
+        if remote_type not in targets:
+            targets[remote_type] = TargetNodes.select(cols, None if col_types is None else col_types == remote_type, col_groups)
+        matching_ids = ids if kinds is None and local_type == node_type else np.where(local_type == (node_type if kinds is None else kinds), ids, -1)
+        rows = EdgeSpans.locate(version, edge_type, direction, matching_ids)
+        capacity = max_edges - sum(edges.cols.size for edges in edges_by_type)
+        edges_by_type.append(_find_type_edges(rows, targets[remote_type], groups, capacity, checkpoint, want_weights=want_weights, want_edge_ids=want_edge_ids))
         checkpoint()
-    return _merged(edge_types, found, checkpoint)
+    return _merge_types(edge_types, edges_by_type, checkpoint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Along:
+class _TypeEdges:
     """The edges along one type, those of one node after another's."""
 
     counts: NDArray[np.int32]
@@ -113,98 +113,98 @@ class _Along:
     eids: NDArray[np.int64] | None
 
 
-def _along(
-    rows: Rows,
-    targets: Targets,
+def _find_type_edges(
+    rows: EdgeSpans,
+    targets: TargetNodes,
     groups: NDArray[np.int32] | None,
-    most: int,
+    max_edges: int,
     checkpoint: Checkpoint,
     *,
     want_weights: bool,
     want_edge_ids: bool,
-) -> _Along:
+) -> _TypeEdges:
     """Find the edges along one type, at most so many."""
-    counts, state, of = np.empty(rows.lines.size, np.int32), np.zeros(2, np.int64), settled(_NONE if groups is None else groups)
-    search: Search = Marked.fit(rows, targets, of) or Hashed(rows, targets, of)
-    found = _Found(rows, most, want_weights=want_weights, want_edge_ids=want_edge_ids)
-    if not found.by(search, counts, state, checkpoint):
-        search, state = Hashed(rows, targets, of), np.zeros(2, np.int64)
-        found.by(search, counts, state, checkpoint)
+    counts, state, node_groups = np.empty(rows.partitions.size, np.int32), np.zeros(2, np.int64), as_kernel_array(_NONE if groups is None else groups)
+    search: EdgeSearch = BitsetJoin.create_if_fits(rows, targets, node_groups) or HashJoin(rows, targets, node_groups)
+    buffer = _EdgeBuffer(rows, max_edges, want_weights=want_weights, want_edge_ids=want_edge_ids)
+    if not buffer.fill(search, counts, state, checkpoint):
+        search, state = HashJoin(rows, targets, node_groups), np.zeros(2, np.int64)
+        buffer.fill(search, counts, state, checkpoint)
     total = int(state[TOTAL])
-    weights, eids = found.weights[:total] if want_weights else None, found.eids[:total] if want_edge_ids else None
-    return _Along(counts=counts, cols=found.cols[:total], weights=weights, eids=eids)
+    weights, eids = buffer.weights[:total] if want_weights else None, buffer.eids[:total] if want_edge_ids else None
+    return _TypeEdges(counts=counts, cols=buffer.cols[:total], weights=weights, eids=eids)
 
 
-class _Found:
+class _EdgeBuffer:
     """Edges that are found, and room for more."""
 
-    def __init__(self, rows: Rows, most: int, *, want_weights: bool, want_edge_ids: bool) -> None:
+    def __init__(self, rows: EdgeSpans, max_edges: int, *, want_weights: bool, want_edge_ids: bool) -> None:
         self.cols, self.weights, self.eids = _NONE.copy(), EMPTY_F32.copy(), EMPTY_I64.copy()
-        self._rows, self._most, self._want_weights, self._want_edge_ids = rows, most, want_weights, want_edge_ids
+        self._rows, self._max_edges, self._want_weights, self._want_edge_ids = rows, max_edges, want_weights, want_edge_ids
 
-    def by(self, search: Search, counts: NDArray[np.int32], state: NDArray[np.int64], checkpoint: Checkpoint) -> bool:
+    def fill(self, search: EdgeSearch, counts: NDArray[np.int32], state: NDArray[np.int64], checkpoint: Checkpoint) -> bool:
         """Find them block after block of rows; False where this is no way to find them."""
-        room = min(_LEAST + self._rows.edges, _FIRST, self._most)
-        for block in by_work(self._rows.degrees, _BLOCK, checkpoint):
+        capacity = min(_LEAST + self._rows.edges, _FIRST, self._max_edges)
+        for block in blocks_by_work(self._rows.degrees, _BLOCK, checkpoint):
             while True:
-                self._make_room(int(state[TOTAL]), room)
+                self._reserve(int(state[TOTAL]), capacity)
                 if not search.find(state, counts[: block.stop], (self.cols, self.weights, self.eids)):
                     return False
                 if int(state[ROW]) == block.stop:
                     break
                 checkpoint()
-                room = self._foretold(state, room)
+                capacity = self._estimate_capacity(state, capacity)
             self._check(int(state[TOTAL]))
         return True
 
-    def _make_room(self, kept: int, room: int) -> None:
-        self.cols = longer(self.cols, kept, room)
-        self.weights = longer(self.weights, kept, room if self._want_weights else 0)
-        self.eids = longer(self.eids, kept, room if self._want_edge_ids else 0)
+    def _reserve(self, used: int, capacity: int) -> None:
+        self.cols = resized_copy(self.cols, used, capacity)
+        self.weights = resized_copy(self.weights, used, capacity if self._want_weights else 0)
+        self.eids = resized_copy(self.eids, used, capacity if self._want_edge_ids else 0)
 
-    def _foretold(self, state: NDArray[np.int64], room: int) -> int:
+    def _estimate_capacity(self, state: NDArray[np.int64], capacity: int) -> int:
         """Return room for all edges, and some more, if as many of the other nodes' count as of those that are done."""
-        row, kept = int(state[ROW]), int(state[TOTAL])
-        most = max(self._most, kept + int(self._rows.degrees[row]))  # a row may need room for all of its edges, however few count
-        self._check(kept if room < most else self._most + 1)
-        whole = kept * self._rows.edges // max(int(self._rows.degrees[:row].sum()), 1)
-        return min(max(whole + whole // 8 + int(self._rows.degrees[row]) + _LEAST, room + room // 4), most)
+        row, used = int(state[ROW]), int(state[TOTAL])
+        max_edges = max(self._max_edges, used + int(self._rows.degrees[row]))  # a row may need room for all of its edges, however few count
+        self._check(used if capacity < max_edges else self._max_edges + 1)
+        estimate = used * self._rows.edges // max(int(self._rows.degrees[:row].sum()), 1)
+        return min(max(estimate + estimate // 8 + int(self._rows.degrees[row]) + _LEAST, capacity + capacity // 4), max_edges)
 
-    def _check(self, found: int) -> None:
-        if found > self._most:
-            raise InvalidRequest(f"edges: more than {self._most} rows do not fit into one answer; ask for fewer nodes at a time")
+    def _check(self, count: int) -> None:
+        if count > self._max_edges:
+            raise InvalidRequest(f"edges: more than {self._max_edges} rows do not fit into one answer; ask for fewer nodes at a time")
 
 
-def _merged(edge_types: Sequence[int], found: Sequence[_Along], checkpoint: Checkpoint) -> Between:
+def _merge_types(edge_types: Sequence[int], edges_by_type: Sequence[_TypeEdges], checkpoint: Checkpoint) -> InducedEdges:
     """Put those of each node together, type after type."""
-    total = sum(some.cols.size for some in found)
-    if len(found) == 1:
-        one = found[0]
-        return Between(counts=one.counts, cols=one.cols, types=None, weights=one.weights, eids=one.eids)
-    counts = np.zeros(found[0].counts.size, np.int32)
-    for some in found:
-        counts += some.counts
+    total = sum(edges.cols.size for edges in edges_by_type)
+    if len(edges_by_type) == 1:
+        single = edges_by_type[0]
+        return InducedEdges(counts=single.counts, cols=single.cols, types=None, weights=single.weights, eids=single.eids)
+    counts = np.zeros(edges_by_type[0].counts.size, np.int32)
+    for edges in edges_by_type:
+        counts += edges.counts
     cols, types = np.empty(total, np.int32), np.empty(total, np.int32)
-    weights = np.empty(total if found[0].weights is not None else 0, np.float32)
-    eids = np.empty(total if found[0].eids is not None else 0, np.int64)
+    weights = np.empty(total if edges_by_type[0].weights is not None else 0, np.float32)
+    eids = np.empty(total if edges_by_type[0].eids is not None else 0, np.int64)
     begins = np.cumsum(counts, dtype=np.int64) - counts
-    for edge_type, some in zip(edge_types, found, strict=True):
-        ends = np.cumsum(some.counts, dtype=np.int64)
-        shifts = begins - (ends - some.counts)
-        for block in by_work(some.counts.astype(np.int64), DRAWS, checkpoint):
+    for edge_type, edges in zip(edge_types, edges_by_type, strict=True):
+        ends = np.cumsum(edges.counts, dtype=np.int64)
+        shifts = begins - (ends - edges.counts)
+        for block in blocks_by_work(edges.counts.astype(np.int64), BLOCK_DRAWS, checkpoint):
             first, last = int(ends[block.start - 1]) if block.start else 0, int(ends[block.stop - 1]) if block.stop else 0
-            own = slice(first, last)
-            at = np.repeat(shifts[block], some.counts[block]) + np.arange(first, last)
-            cols[at], types[at] = some.cols[own], edge_type
-            if some.weights is not None:
-                weights[at] = some.weights[own]
-            if some.eids is not None:
-                eids[at] = some.eids[own]
-        begins += some.counts
-    return Between(
+            source = slice(first, last)
+            destination = np.repeat(shifts[block], edges.counts[block]) + np.arange(first, last)
+            cols[destination], types[destination] = edges.cols[source], edge_type
+            if edges.weights is not None:
+                weights[destination] = edges.weights[source]
+            if edges.eids is not None:
+                eids[destination] = edges.eids[source]
+        begins += edges.counts
+    return InducedEdges(
         counts=counts,
         cols=cols,
         types=types,
-        weights=None if found[0].weights is None else weights,
-        eids=None if found[0].eids is None else eids,
+        weights=None if edges_by_type[0].weights is None else weights,
+        eids=None if edges_by_type[0].eids is None else eids,
     )

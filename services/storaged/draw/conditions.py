@@ -11,27 +11,27 @@ from functools import partial
 from itertools import count
 from weakref import WeakKeyDictionary
 
-from asterism_proto.condition import Tree, parse
+from asterism_proto.condition import Predicate, parse
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.meaning import bound
+from asterism_proto.meaning import bind
 from graphkit.condition import Mask
-from storaged.draw.covers import Cover, Covers, cover_of
-from storaged.draw.intervals import answers, candidates, conjuncts, runs_of
-from storaged.draw.looking import Foreign, edges_that, nodes_that
+from storaged.draw.covers import RangeCover, RangeCovers, build_range_cover
+from storaged.draw.intervals import can_resolve, candidate_rows, conjuncts, resolve_runs
+from storaged.draw.looking import RemoteMatches, scan_edges, scan_nodes
 from storaged.draw.lookup import IN, OUT
-from storaged.draw.ranged import Ranges, ranges_of
-from storaged.draw.restricted import Piece, bytes_of_edges, bytes_of_nodes, edges_kept, nodes_kept
-from storaged.draw.version import EDGE, NODE, Key, Share, Version
+from storaged.draw.ranged import IndexRanges, resolve_ranges
+from storaged.draw.restricted import FilteredPart, filtered_edge_bytes, filtered_node_bytes, filter_edges, filter_nodes
+from storaged.draw.version import EDGE, NODE, TotalsKey, PartitionTotals, LocalVersion
 from storaged.store.image import EdgeImage, NodeImage, PartImage
-from storaged.store.ordered import Ordered
+from storaged.store.ordered import ColumnIndex
 
-NO_FOREIGN = Foreign()
-LOOKING = "every row looked at once"
-_LOOK_UP_S = 0.05
+NO_REMOTE_MATCHES = RemoteMatches()
+FULL_SCAN = "every row looked at once"
+_LOCK_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
+class RowFilter:
     """Which rows a request is about."""
 
     text: str
@@ -42,26 +42,26 @@ class Where:
     """Of these types; rows of others are all there."""
     weight: str = ""
     """The weights that the request draws by."""
-    both: bool = False
+    both_directions: bool = False
     """Whether edges are followed against their direction too."""
 
 
 @dataclass(slots=True, eq=False)
-class _Kept:
+class _CacheEntry:
     """What was made of one version for one condition."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    pieces: dict[tuple[int, int], Piece] = field(default_factory=dict)
+    pieces: dict[tuple[int, int], FilteredPart] = field(default_factory=dict)
     """(type, part) -> its rows that satisfy the condition."""
-    made: tuple[Mapping[Key, Share], Version] | None = None
+    filtered_version: tuple[Mapping[TotalsKey, PartitionTotals], LocalVersion] | None = None
     """With these totals the version that the pieces make up."""
-    covers: dict[tuple[int, int], Cover] | None = None
+    covers: dict[tuple[int, int], RangeCover] | None = None
     """(type, part) -> the same of an index; empty: no index tells; None: it is not known yet whether one does."""
-    covered: tuple[Mapping[Key, Share], Version] | None = None
+    covered_version: tuple[Mapping[TotalsKey, PartitionTotals], LocalVersion] | None = None
     """With these totals the version whose global draws take the covers."""
-    ranges: dict[int, Ranges] | None = None
+    ranges: dict[int, IndexRanges] | None = None
     """Of each edge type, what satisfies the condition in the order of each node's edges; empty: no order tells; None: not known yet."""
-    used: int = 0
+    last_used: int = 0
 
     @property
     def bytes(self) -> int:
@@ -69,12 +69,12 @@ class _Kept:
         return sum(piece.bytes for piece in list(self.pieces.values())) + sum(cover.bytes for cover in covers)
 
 
-class Conditions:
+class FilterCache:
     """What satisfies the conditions of recent requests.
 
     Parameters
     ----------
-    most_bytes : int
+    max_bytes : int
         Of memory for all of them. What was not asked for for the longest time goes first; a condition that has no room by itself is
         refused.
 
@@ -86,27 +86,27 @@ class Conditions:
     it has decides what they give, too, but not their law.
     """
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._clock = count(1)
         # Weakly: a version that is no longer served takes with it what was made of it, and its files can go.
-        self._kept: WeakKeyDictionary[Version, dict[Where, _Kept]] = WeakKeyDictionary()
+        self._entries: WeakKeyDictionary[LocalVersion, dict[RowFilter, _CacheEntry]] = WeakKeyDictionary()
 
-    def shares(
-        self, version: Version, where: Where, parts: Sequence[int], checkpoint: Callable[[], object], foreign: Foreign = NO_FOREIGN
-    ) -> dict[Key, Share]:
+    def filtered_totals(
+        self, version: LocalVersion, row_filter: RowFilter, parts: Sequence[int], checkpoint: Callable[[], object], remote_matches: RemoteMatches = NO_REMOTE_MATCHES
+    ) -> dict[TotalsKey, PartitionTotals]:
         """How much satisfies a condition, of each type and part: (element, type, part) -> share.
 
         Parameters
         ----------
         version : Version
-        where : Where
+        row_filter : Where
         parts : sequence of int
             Held here.
         checkpoint : callable
             Called between blocks of rows; where it raises, what was looked at so far is kept for the next call.
-        foreign : Foreign
+        remote_matches : Foreign
             What other hosts know that it takes.
 
         Raises
@@ -116,28 +116,28 @@ class Conditions:
         Stale
             Where somebody's word is missing.
         """
-        kept = self._of(version, where)
-        with _held(kept.lock, checkpoint):
-            covers = self._covers(version, where, kept)
+        entry = self._entry(version, row_filter)
+        with _locked(entry.lock, checkpoint):
+            covers = self._range_covers(version, row_filter, entry)
             if covers:
-                return {(where.element, type_id, part): covers[type_id, part].share for type_id in where.types for part in parts}
-            self._make(version, where, sorted(version.parts), kept, checkpoint, foreign)
-            return {(where.element, type_id, part): kept.pieces[type_id, part].share for type_id in where.types for part in parts}
+                return {(row_filter.element, type_id, part): covers[type_id, part].totals for type_id in row_filter.types for part in parts}
+            self._build_pieces(version, row_filter, sorted(version.parts), entry, checkpoint, remote_matches)
+            return {(row_filter.element, type_id, part): entry.pieces[type_id, part].totals for type_id in row_filter.types for part in parts}
 
-    def way(self, version: Version, where: Where) -> str:
+    def describe_plan(self, version: LocalVersion, row_filter: RowFilter) -> str:
         """How what satisfies a condition is found, in words: by the version's indexes alone, so that every host says the same."""
-        condition, words = parse(where.text), []
-        for type_id in where.types:
-            tree, indexes = bound(condition, version.schema, where.element, type_id), _indexes(version, where.element, type_id)
-            whole = next((index for index in indexes if answers(index, tree)), None)
-            parts = conjuncts(tree) if where.element == NODE else ()
-            some = next((index for each in parts for index in indexes if answers(index, each)), None)
-            words.append(f"index on {whole.name}" if whole else f"rows that the index on {some.name} leaves, looked at once" if some else LOOKING)
-        return "; ".join(dict.fromkeys(words))
+        parsed, descriptions = parse(row_filter.text), []
+        for type_id in row_filter.types:
+            predicate, indexes = bind(parsed, version.schema, row_filter.element, type_id), _indexes(version, row_filter.element, type_id)
+            full_index = next((index for index in indexes if can_resolve(index, predicate)), None)
+            operands = conjuncts(predicate) if row_filter.element == NODE else ()
+            partial_index = next((index for operand in operands for index in indexes if can_resolve(index, operand)), None)
+            descriptions.append(f"index on {full_index.name}" if full_index else f"rows that the index on {partial_index.name} leaves, looked at once" if partial_index else FULL_SCAN)
+        return "; ".join(dict.fromkeys(descriptions))
 
-    def version(
-        self, version: Version, where: Where, totals: Mapping[Key, Share], checkpoint: Callable[[], object], *, globally: bool = False
-    ) -> Version:
+    def filtered_version(
+        self, version: LocalVersion, row_filter: RowFilter, totals: Mapping[TotalsKey, PartitionTotals], checkpoint: Callable[[], object], *, for_global_draws: bool = False
+    ) -> LocalVersion:
         """The version with only those rows that satisfy a condition.
 
         Parameters
@@ -145,8 +145,8 @@ class Conditions:
         version, where, checkpoint
             As of `shares`.
         totals : mapping
-            What satisfies it in each part of the space, of the types of ``where``.
-        globally : bool
+            What satisfies it in each part of the space, of the types of ``row_filter``.
+        for_global_draws : bool
             For global draws with replacement alone: rows that do not satisfy it may then be there.
 
         Raises
@@ -154,177 +154,177 @@ class Conditions:
         InvalidRequest, Stale
             As `shares`; also where ``totals`` of a part that is held here are not those of `shares`.
         """
-        kept = self._of(version, where)
-        with _held(kept.lock, checkpoint):
-            covers = self._covers(version, where, kept)
-            if covers and globally:
-                if kept.covered is None or kept.covered[0] != totals:
-                    _check_totals(version, where, totals, covers)
-                    kept.covered = (dict(totals), _covering(version, where, covers, totals))
-                return kept.covered[1]
-            if kept.made is None or kept.made[0] != totals:
-                self._make(version, where, sorted(version.parts), kept, checkpoint, NO_FOREIGN)
-                _check_totals(version, where, totals, covers or kept.pieces)
-                kept.made = (dict(totals), _restricted(version, where, kept.pieces, totals))
-            return kept.made[1]
+        entry = self._entry(version, row_filter)
+        with _locked(entry.lock, checkpoint):
+            covers = self._range_covers(version, row_filter, entry)
+            if covers and for_global_draws:
+                if entry.covered_version is None or entry.covered_version[0] != totals:
+                    _check_totals(version, row_filter, totals, covers)
+                    entry.covered_version = (dict(totals), _covered_version(version, row_filter, covers, totals))
+                return entry.covered_version[1]
+            if entry.filtered_version is None or entry.filtered_version[0] != totals:
+                self._build_pieces(version, row_filter, sorted(version.parts), entry, checkpoint, NO_REMOTE_MATCHES)
+                _check_totals(version, row_filter, totals, covers or entry.pieces)
+                entry.filtered_version = (dict(totals), _filtered_version(version, row_filter, entry.pieces, totals))
+            return entry.filtered_version[1]
 
-    def ranges(self, version: Version, where: Where) -> Mapping[int, Ranges]:
+    def index_ranges(self, version: LocalVersion, row_filter: RowFilter) -> Mapping[int, IndexRanges]:
         """What satisfies a condition on edges in the order of each node's edges, by edge type; none unless an index tells of every type."""
-        kept = self._of(version, where)
-        if kept.ranges is None:  # by whoever comes first, and by others the same
-            kept.ranges = ranges_of(version, parse(where.text), where.types) if where.element == EDGE else {}
-        return kept.ranges
+        entry = self._entry(version, row_filter)
+        if entry.ranges is None:  # by whoever comes first, and by others the same
+            entry.ranges = resolve_ranges(version, parse(row_filter.text), row_filter.types) if row_filter.element == EDGE else {}
+        return entry.ranges
 
-    def _covers(self, version: Version, where: Where, kept: _Kept) -> Mapping[tuple[int, int], Cover]:
+    def _range_covers(self, version: LocalVersion, row_filter: RowFilter, entry: _CacheEntry) -> Mapping[tuple[int, int], RangeCover]:
         """The covers of every type and part here; none unless an index tells for every type."""
-        if kept.covers is None:
-            made: dict[tuple[int, int], Cover] = {}
-            condition = parse(where.text)
-            for type_id in where.types:
-                version.type_name(where.element, type_id)
-                tree = bound(condition, version.schema, where.element, type_id)
-                place = next((i for i, index in enumerate(_indexes(version, where.element, type_id)) if answers(index, tree)), None)
-                if place is None:
-                    made = {}
+        if entry.covers is None:
+            covers: dict[tuple[int, int], RangeCover] = {}
+            parsed = parse(row_filter.text)
+            for type_id in row_filter.types:
+                version.type_name(row_filter.element, type_id)
+                predicate = bind(parsed, version.schema, row_filter.element, type_id)
+                position = next((i for i, index in enumerate(_indexes(version, row_filter.element, type_id)) if can_resolve(index, predicate)), None)
+                if position is None:
+                    covers = {}
                     break
                 for part, image in version.parts.items():
-                    weighed = _by(version, where, image)
-                    of = weighed.nodes[type_id] if where.element == NODE else weighed.edges[type_id]
-                    runs = runs_of(of.indexes[place], of, tree)
-                    made[type_id, part] = cover_of(of.indexes[place], of.out if isinstance(of, EdgeImage) else of, runs, where.weight)
-            self._room(where, kept, sum(cover.bytes for cover in made.values()))
-            kept.covers = made
-        return kept.covers
+                    weighted_image = _weighted_image(version, row_filter, image)
+                    type_image = weighted_image.nodes[type_id] if row_filter.element == NODE else weighted_image.edges[type_id]
+                    runs = resolve_runs(type_image.indexes[position], type_image, predicate)
+                    covers[type_id, part] = build_range_cover(type_image.indexes[position], type_image.outgoing if isinstance(type_image, EdgeImage) else type_image, runs, row_filter.weight)
+            self._reserve(row_filter, entry, sum(cover.bytes for cover in covers.values()))
+            entry.covers = covers
+        return entry.covers
 
-    def _of(self, version: Version, where: Where) -> _Kept:
+    def _entry(self, version: LocalVersion, row_filter: RowFilter) -> _CacheEntry:
         with self._lock:
-            kept = self._kept.setdefault(version, {}).setdefault(where, _Kept())
-            kept.used = next(self._clock)
-            return kept
+            entry = self._entries.setdefault(version, {}).setdefault(row_filter, _CacheEntry())
+            entry.last_used = next(self._clock)
+            return entry
 
-    def _make(self, version: Version, where: Where, parts: Sequence[int], kept: _Kept, checkpoint: Callable[[], object], foreign: Foreign) -> None:
-        condition = parse(where.text)
-        for type_id in where.types:
-            version.type_name(where.element, type_id)
-            tree = bound(condition, version.schema, where.element, type_id)
+    def _build_pieces(self, version: LocalVersion, row_filter: RowFilter, parts: Sequence[int], entry: _CacheEntry, checkpoint: Callable[[], object], remote_matches: RemoteMatches) -> None:
+        parsed = parse(row_filter.text)
+        for type_id in row_filter.types:
+            version.type_name(row_filter.element, type_id)
+            predicate = bind(parsed, version.schema, row_filter.element, type_id)
             for part in parts:
-                if (type_id, part) not in kept.pieces:
-                    make = partial(_nodes if where.element == NODE else _edges, version, where, type_id, part, tree, foreign)
-                    kept.pieces[type_id, part] = make(partial(self._room, where, kept), checkpoint)
+                if (type_id, part) not in entry.pieces:
+                    filter_part = partial(_filter_nodes if row_filter.element == NODE else _filter_edges, version, row_filter, type_id, part, predicate, remote_matches)
+                    entry.pieces[type_id, part] = filter_part(partial(self._reserve, row_filter, entry), checkpoint)
 
-    def _room(self, where: Where, kept: _Kept, wanted: int) -> None:
+    def _reserve(self, row_filter: RowFilter, entry: _CacheEntry, needed: int) -> None:
         """Make room for so many bytes; InvalidRequest where there is none."""
-        own = kept.bytes
-        if own + wanted > self._most_bytes:
+        current = entry.bytes
+        if current + needed > self._max_bytes:
             raise InvalidRequest(
-                f"condition {where.text!r}: what satisfies it takes {own + wanted} bytes or more on this storaged, which keeps {self._most_bytes}; "
+                f"condition {row_filter.text!r}: what satisfies it takes {current + needed} bytes or more on this storaged, which keeps {self._max_bytes}; "
                 "narrow it, or raise conditions_mib"
             )
         with self._lock:
             others = sorted(
-                ((each, of, key) for of in self._kept.values() for key, each in of.items() if each is not kept), key=lambda entry: entry[0].used
+                ((other, entries, key) for entries in self._entries.values() for key, other in entries.items() if other is not entry), key=lambda candidate: candidate[0].last_used
             )
-            total = own + wanted + sum(each.bytes for each, _, _ in others)
-            for each, of, key in others:
-                if total <= self._most_bytes:
+            total = current + needed + sum(other.bytes for other, _, _ in others)
+            for other, entries, key in others:
+                if total <= self._max_bytes:
                     return
-                total -= each.bytes
-                del of[key]
+                total -= other.bytes
+                del entries[key]
 
 
-def _nodes(
-    version: Version,
-    where: Where,
+def _filter_nodes(
+    version: LocalVersion,
+    row_filter: RowFilter,
     type_id: int,
     part: int,
-    tree: Tree,
-    foreign: Foreign,
-    room: Callable[[int], None],
+    predicate: Predicate,
+    remote_matches: RemoteMatches,
+    reserve: Callable[[int], None],
     checkpoint: Callable[[], object],
-) -> Piece:
+) -> FilteredPart:
     image = version.image(part)
-    among = candidates(image.nodes[type_id].indexes, image.nodes[type_id], tree)
-    mask = nodes_that(version, image, type_id, tree, checkpoint, among)
-    node = _by(version, where, image).nodes[type_id]
-    room(bytes_of_nodes(node, int(mask.sum())))
-    return nodes_kept(node, mask)
+    rows_to_scan = candidate_rows(image.nodes[type_id].indexes, image.nodes[type_id], predicate)
+    mask = scan_nodes(version, image, type_id, predicate, checkpoint, rows_to_scan)
+    node = _weighted_image(version, row_filter, image).nodes[type_id]
+    reserve(filtered_node_bytes(node, int(mask.sum())))
+    return filter_nodes(node, mask)
 
 
-def _edges(
-    version: Version,
-    where: Where,
+def _filter_edges(
+    version: LocalVersion,
+    row_filter: RowFilter,
     type_id: int,
     part: int,
-    tree: Tree,
-    foreign: Foreign,
-    room: Callable[[int], None],
+    predicate: Predicate,
+    remote_matches: RemoteMatches,
+    reserve: Callable[[int], None],
     checkpoint: Callable[[], object],
-) -> Piece:
+) -> FilteredPart:
     image = version.image(part)
-    out = edges_that(version, image, type_id, OUT, tree, foreign, checkpoint)
-    into: Mask | None = None
-    if where.both and image.edges[type_id].into is not None:
-        into = edges_that(version, image, type_id, IN, tree, foreign, checkpoint)
-    edge = _by(version, where, image).edges[type_id]
-    room(bytes_of_edges(edge, max(int(out.sum()), 0 if into is None else int(into.sum())), both=into is not None))
-    return edges_kept(edge, out, into)
+    outgoing = scan_edges(version, image, type_id, OUT, predicate, remote_matches, checkpoint)
+    incoming: Mask | None = None
+    if row_filter.both_directions and image.edges[type_id].incoming is not None:
+        incoming = scan_edges(version, image, type_id, IN, predicate, remote_matches, checkpoint)
+    edge = _weighted_image(version, row_filter, image).edges[type_id]
+    reserve(filtered_edge_bytes(edge, max(int(outgoing.sum()), 0 if incoming is None else int(incoming.sum())), both_directions=incoming is not None))
+    return filter_edges(edge, outgoing, incoming)
 
 
-def _by(version: Version, where: Where, image: PartImage) -> PartImage:
+def _weighted_image(version: LocalVersion, row_filter: RowFilter, image: PartImage) -> PartImage:
     """The part with the weights that the request draws by."""
-    return version.weighed(where.weight, where.element, where.types).image(image.part)
+    return version.with_weights(row_filter.weight, row_filter.element, row_filter.types).image(image.part)
 
 
-def _indexes(version: Version, element: int, type_id: int) -> tuple[Ordered, ...]:
+def _indexes(version: LocalVersion, element: int, type_id: int) -> tuple[ColumnIndex, ...]:
     """The indexes of a type: every part has the same."""
     types = ((image.nodes if element == NODE else image.edges)[type_id] for image in version.parts.values())
-    return next((of.indexes for of in types), ())
+    return next((type_image.indexes for type_image in types), ())
 
 
-def _covering(version: Version, where: Where, covers: Covers, totals: Mapping[Key, Share]) -> Version:
-    weighed = version.weighed(where.weight, where.element, where.types)
-    return replace(weighed, covers=dict(covers), totals={**weighed.totals, **totals}, named={}, condition=where.text, restricted_by=where.weight)
+def _covered_version(version: LocalVersion, row_filter: RowFilter, covers: RangeCovers, totals: Mapping[TotalsKey, PartitionTotals]) -> LocalVersion:
+    weighted_version = version.with_weights(row_filter.weight, row_filter.element, row_filter.types)
+    return replace(weighted_version, range_covers=dict(covers), totals={**weighted_version.totals, **totals}, named_totals={}, filter_text=row_filter.text, filter_weight=row_filter.weight)
 
 
-def _restricted(version: Version, where: Where, pieces: Mapping[tuple[int, int], Piece], totals: Mapping[Key, Share]) -> Version:
+def _filtered_version(version: LocalVersion, row_filter: RowFilter, pieces: Mapping[tuple[int, int], FilteredPart], totals: Mapping[TotalsKey, PartitionTotals]) -> LocalVersion:
     parts = {}
     for part, image in version.parts.items():
         nodes, edges = list(image.nodes), list(image.edges)
-        for type_id in where.types:
-            made = pieces[type_id, part].image
-            if isinstance(made, NodeImage):
-                nodes[type_id] = made
-            elif isinstance(made, EdgeImage):
-                edges[type_id] = made
+        for type_id in row_filter.types:
+            filtered = pieces[type_id, part].image
+            if isinstance(filtered, NodeImage):
+                nodes[type_id] = filtered
+            elif isinstance(filtered, EdgeImage):
+                edges[type_id] = filtered
         parts[part] = replace(image, nodes=tuple(nodes), edges=tuple(edges))
-    return replace(version, parts=parts, totals={**version.totals, **totals}, named={}, condition=where.text, restricted_by=where.weight)
+    return replace(version, parts=parts, totals={**version.totals, **totals}, named_totals={}, filter_text=row_filter.text, filter_weight=row_filter.weight)
 
 
-def _check_totals(version: Version, where: Where, totals: Mapping[Key, Share], found: Mapping[tuple[int, int], Piece | Cover]) -> None:
+def _check_totals(version: LocalVersion, row_filter: RowFilter, totals: Mapping[TotalsKey, PartitionTotals], matches: Mapping[tuple[int, int], FilteredPart | RangeCover]) -> None:
     """InvalidRequest where totals of a request cannot be right: draws would fall on rows that are not there.
 
     Those of parts that are held here are known, and have to be the same; those of others have to be possible.
     """
-    for key, share in totals.items():
+    for key, part_totals in totals.items():
         _, type_id, part = key
-        place = f"at.where={where.text!r}: type {type_id}, part {part}: count={share.count}, positive={share.positive}, weight={share.weight}"
-        most = version.totals[key].count if key in version.totals else 0
-        weighs = math.isfinite(share.weight) and share.weight >= 0 and (share.weight > 0) == (share.positive > 0)
-        if not (0 <= share.positive <= share.count <= most and weighs):
+        prefix = f"at.where={row_filter.text!r}: type {type_id}, part {part}: count={part_totals.count}, positive={part_totals.positive}, weight={part_totals.weight}"
+        max_count = version.totals[key].count if key in version.totals else 0
+        is_weight_valid = math.isfinite(part_totals.weight) and part_totals.weight >= 0 and (part_totals.weight > 0) == (part_totals.positive > 0)
+        if not (0 <= part_totals.positive <= part_totals.count <= max_count and is_weight_valid):
             raise InvalidRequest(
-                f"{place}: expected 0 <= positive <= count <= {most}, and a finite weight that is 0 where positive is 0 and above 0 elsewhere"
+                f"{prefix}: expected 0 <= positive <= count <= {max_count}, and a finite weight that is 0 where positive is 0 and above 0 elsewhere"
             )
-        if part in version.parts and share != found[type_id, part].share:
-            own = found[type_id, part].share
+        if part in version.parts and part_totals != matches[type_id, part].totals:
+            local_totals = matches[type_id, part].totals
             raise InvalidRequest(
-                f"{place}: this host found count={own.count}, positive={own.positive}, weight={own.weight}; ask again what satisfies it (Restrict)"
+                f"{prefix}: this host found count={local_totals.count}, positive={local_totals.positive}, weight={local_totals.weight}; ask again what satisfies it (Restrict)"
             )
 
 
 @contextmanager
-def _held(lock: threading.Lock, checkpoint: Callable[[], object]) -> Iterator[None]:
+def _locked(lock: threading.Lock, checkpoint: Callable[[], object]) -> Iterator[None]:
     """Hold a lock; whoever holds it may take its time, and who waits may have less."""
-    while not lock.acquire(timeout=_LOOK_UP_S):
+    while not lock.acquire(timeout=_LOCK_POLL_S):
         checkpoint()
     try:
         yield

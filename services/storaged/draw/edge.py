@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit import rng
-from graphkit.jit import addresses_of, settled
-from storaged.draw.blocks import DRAWS, Checkpoint, blocks, never
-from storaged.draw.entries import draw_rows, entries_of
-from storaged.draw.node import joined
-from storaged.draw.race import Race
-from storaged.draw.version import EDGE, Version, checked_outputs
+from graphkit.jit import addresses_of, as_kernel_array
+from storaged.draw.blocks import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
+from storaged.draw.entries import draw_rows, build_entries
+from storaged.draw.node import concat_columns
+from storaged.draw.race import ExponentialSelection
+from storaged.draw.version import EDGE, LocalVersion, check_output_size
 from storaged.kernel import columns
 from storaged.store.image import EMPTY_F32, EMPTY_I64, EMPTY_U8, EMPTY_U32, PartImage
 
@@ -38,7 +38,7 @@ class EdgeDraws:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EdgeRace:
+class DistinctEdgeDraws:
     """The first of a race over edges, in order of arrival."""
 
     edges: EdgeDraws
@@ -48,7 +48,7 @@ class EdgeRace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Columns:
+class _EdgeColumnAddresses:
     """The columns of the edges of some (type, part)s, by address: not to outlive the version that they are of."""
 
     src_row: NDArray[np.uint64]
@@ -62,40 +62,40 @@ class _Columns:
     weights: NDArray[np.uint64]
 
     @classmethod
-    def of(cls, version: Version, images: Sequence[tuple[int, PartImage | None]]) -> _Columns:
+    def build(cls, version: LocalVersion, images: Sequence[tuple[int, PartImage | None]]) -> _EdgeColumnAddresses:
         """The columns of these types in these images; None is one that nothing is asked of."""
         schema = version.schema
-        near = [schema.node_type_id(edge.src_type) for edge in schema.edge_types]
+        source_types = [schema.node_type_id(edge.src_type) for edge in schema.edge_types]
         return cls(
             src_row=addresses_of(EMPTY_U32 if image is None else image.edges[t].src_row for t, image in images),
-            src_ids=addresses_of(EMPTY_I64 if image is None else image.nodes[near[t]].ids for t, image in images),
-            scales=settled(np.full(len(images), schema.parts, np.int64)),
-            offsets=settled(np.array([0 if image is None else image.part for _, image in images], np.int64)),
-            dst=addresses_of(EMPTY_I64 if image is None else image.edges[t].out.nbr for t, image in images),
-            eids=addresses_of(EMPTY_I64 if image is None else image.edges[t].out.eid for t, image in images),
-            weights=addresses_of(EMPTY_F32 if image is None else image.edges[t].out.weights for t, image in images),
+            src_ids=addresses_of(EMPTY_I64 if image is None else image.nodes[source_types[t]].ids for t, image in images),
+            scales=as_kernel_array(np.full(len(images), schema.parts, np.int64)),
+            offsets=as_kernel_array(np.array([0 if image is None else image.part for _, image in images], np.int64)),
+            dst=addresses_of(EMPTY_I64 if image is None else image.edges[t].outgoing.nbr for t, image in images),
+            eids=addresses_of(EMPTY_I64 if image is None else image.edges[t].outgoing.eid for t, image in images),
+            weights=addresses_of(EMPTY_F32 if image is None else image.edges[t].outgoing.weights for t, image in images),
         )
 
     def read(
-        self, numbers: NDArray[np.int32], slots: NDArray[np.int64], types: NDArray[np.int32], *, shares_of: float | None, uniform: bool
+        self, entry_indices: NDArray[np.int32], slots: NDArray[np.int64], types: NDArray[np.int32], *, total_weight: float | None, uniform: bool
     ) -> EdgeDraws:
-        """The edges at ``slots`` of the entries of these numbers; ``shares_of``: the total that probabilities are shares of, where wanted."""
+        """The edges at ``slots`` of the entries of these numbers; ``total_weight``: the total that probabilities are shares of, where wanted."""
         rows, src, dst, eids = (np.empty(slots.size, np.int64) for _ in range(4))
         weights = np.empty(slots.size, np.float32)
-        columns.read_sources(numbers, slots, self.src_row, rows)
-        columns.read_ids(numbers, settled(rows), self.src_ids, self.scales, self.offsets, src)
-        columns.read_ids(numbers, slots, self.dst, self.scales, self.offsets, dst)
-        columns.read_ids(numbers, slots, self.eids, self.scales, self.offsets, eids)
-        columns.read_weights(numbers, slots, self.weights, weights)
+        columns.read_source_rows(entry_indices, slots, self.src_row, rows)
+        columns.read_ids(entry_indices, as_kernel_array(rows), self.src_ids, self.scales, self.offsets, src)
+        columns.read_ids(entry_indices, slots, self.dst, self.scales, self.offsets, dst)
+        columns.read_ids(entry_indices, slots, self.eids, self.scales, self.offsets, eids)
+        columns.read_weights(entry_indices, slots, self.weights, weights)
         probabilities = None
-        if shares_of is not None:
+        if total_weight is not None:
             probabilities = np.ones(slots.size) if uniform else weights.astype(np.float64)
-            probabilities /= shares_of
+            probabilities /= total_weight
         return EdgeDraws(src=src, dst=dst, eids=eids, types=types, weights=weights, probabilities=probabilities)
 
 
-def edges(
-    version: Version,
+def sample_edges(
+    version: LocalVersion,
     *,
     types: Sequence[int],
     parts: Sequence[int],
@@ -104,7 +104,7 @@ def edges(
     count: int,
     uniform: bool,
     want_probabilities: bool = False,
-    checkpoint: Checkpoint = never,
+    checkpoint: Checkpoint = no_checkpoint,
 ) -> EdgeDraws:
     """The draws start .. start + count - 1 that fall on ``parts``, in order.
 
@@ -118,29 +118,29 @@ def edges(
     InvalidRequest, NotFound, Unavailable
         As there.
     """
-    entries = entries_of(version, EDGE, types=types, parts=parts, uniform=uniform)
+    entries = build_entries(version, EDGE, types=types, parts=parts, uniform=uniform)
     keys = rng.key_of(seed, rng.PART, EDGE), rng.key_of(seed, rng.EDGE_ROW)
-    read = version.once((_Columns, entries.shares.types.tobytes(), entries.local.tobytes()), lambda: _Columns.of(version, entries.images))
-    shares_of = entries.shares.total if want_probabilities else None
-    found = []
-    checked_outputs("count", count)
-    for block in blocks(count, DRAWS, checkpoint):
-        slots, numbers = draw_rows(entries, *keys, start + block.start, block.stop - block.start)
-        found.append(read.read(numbers, slots, entries.shares.types[numbers], shares_of=shares_of, uniform=uniform))
-    if len(found) == 1:
-        return found[0]
+    edge_columns = version.cached((_EdgeColumnAddresses, entries.shares.types.tobytes(), entries.local.tobytes()), lambda: _EdgeColumnAddresses.build(version, entries.images))
+    total_weight = entries.shares.total if want_probabilities else None
+    block_draws = []
+    check_output_size("count", count)
+    for block in blocks(count, BLOCK_DRAWS, checkpoint):
+        slots, entry_indices = draw_rows(entries, *keys, start + block.start, block.stop - block.start)
+        block_draws.append(edge_columns.read(entry_indices, slots, entries.shares.types[entry_indices], total_weight=total_weight, uniform=uniform))
+    if len(block_draws) == 1:
+        return block_draws[0]
     return EdgeDraws(
-        src=np.concatenate([each.src for each in found]),
-        dst=np.concatenate([each.dst for each in found]),
-        eids=np.concatenate([each.eids for each in found]),
-        types=np.concatenate([each.types for each in found]),
-        weights=np.concatenate([each.weights for each in found]),
-        probabilities=joined([each.probabilities for each in found]),
+        src=np.concatenate([draws.src for draws in block_draws]),
+        dst=np.concatenate([draws.dst for draws in block_draws]),
+        eids=np.concatenate([draws.eids for draws in block_draws]),
+        types=np.concatenate([draws.types for draws in block_draws]),
+        weights=np.concatenate([draws.weights for draws in block_draws]),
+        probabilities=concat_columns([draws.probabilities for draws in block_draws]),
     )
 
 
-def race_edges(
-    version: Version,
+def sample_distinct_edges(
+    version: LocalVersion,
     *,
     types: Sequence[int],
     parts: Sequence[int],
@@ -150,8 +150,8 @@ def race_edges(
     taken_types: NDArray[np.int32],
     uniform: bool = False,
     want_probabilities: bool = False,
-    checkpoint: Checkpoint = never,
-) -> EdgeRace:
+    checkpoint: Checkpoint = no_checkpoint,
+) -> DistinctEdgeDraws:
     """The ``count`` edges of ``parts`` with the smallest exponential keys among those not taken.
 
     Parameters
@@ -166,35 +166,35 @@ def race_edges(
     InvalidRequest, Unavailable
         As there.
     """
-    race = Race(version, EDGE, types=types, parts=parts, count=count, taken_ids=taken_ids, taken_types=taken_types, checkpoint=checkpoint)
-    for type_id, image in race.entries:
-        out = image.edges[type_id].out
-        if out.nbr.size:
-            race.run(seed, type_id, image, rows=out.nbr.size, ids=out.eid, live=settled(EMPTY_U8), weights=out.weights, uniform=uniform)
-    race.finish()
-    shares_of = version.shares(EDGE, types, uniform).total if want_probabilities else None
-    slots, numbers = np.empty(race.tags.size, np.int64), np.empty(race.tags.size, np.int32)
-    for number, (type_id, image) in enumerate(race.entries):
-        rows, places = race.rows_of(type_id, image.part)
-        slots[places], numbers[places] = rows, number
-    read = _Columns.of(version, race.entries)
-    found = read.read(settled(numbers), settled(slots), race.tags, shares_of=shares_of, uniform=uniform)
-    return EdgeRace(edges=found, keys=race.keys)
+    selection = ExponentialSelection(version, EDGE, types=types, parts=parts, count=count, taken_ids=taken_ids, taken_types=taken_types, checkpoint=checkpoint)
+    for type_id, image in selection.entries:
+        adjacency = image.edges[type_id].outgoing
+        if adjacency.nbr.size:
+            selection.add_rows(seed, type_id, image, rows=adjacency.nbr.size, ids=adjacency.eid, live=as_kernel_array(EMPTY_U8), weights=adjacency.weights, uniform=uniform)
+    selection.finish()
+    total_weight = version.part_shares(EDGE, types, uniform).total if want_probabilities else None
+    slots, entry_indices = np.empty(selection.tags.size, np.int64), np.empty(selection.tags.size, np.int32)
+    for entry_index, (type_id, image) in enumerate(selection.entries):
+        rows, places = selection.selected_rows(type_id, image.part)
+        slots[places], entry_indices[places] = rows, entry_index
+    edge_columns = _EdgeColumnAddresses.build(version, selection.entries)
+    draws = edge_columns.read(as_kernel_array(entry_indices), as_kernel_array(slots), selection.tags, total_weight=total_weight, uniform=uniform)
+    return DistinctEdgeDraws(edges=draws, keys=selection.keys)
 
 
-def rest_of_edges(
-    version: Version,
+def remaining_edge_weight(
+    version: LocalVersion,
     *,
     types: Sequence[int],
     parts: Sequence[int],
     taken_ids: NDArray[np.int64],
     taken_types: NDArray[np.int32],
-    checkpoint: Checkpoint = never,
+    checkpoint: Checkpoint = no_checkpoint,
 ) -> NDArray[np.float64]:
     """The weight of the edges that are not taken: float64[types, parts], as `storaged.draw.rest_of_nodes`."""
-    race = Race(version, EDGE, types=types, parts=parts, count=0, taken_ids=taken_ids, taken_types=taken_types, checkpoint=checkpoint)
-    rests = []
-    for type_id, image in race.entries:
-        out = image.edges[type_id].out
-        rests.append(race.rest(type_id, image, rows=out.nbr.size, ids=out.eid, live=settled(EMPTY_U8), weights=out.weights))
-    return np.array(rests, np.float64).reshape(len(set(types)), len(set(parts)))
+    selection = ExponentialSelection(version, EDGE, types=types, parts=parts, count=0, taken_ids=taken_ids, taken_types=taken_types, checkpoint=checkpoint)
+    remaining = []
+    for type_id, image in selection.entries:
+        adjacency = image.edges[type_id].outgoing
+        remaining.append(selection.remaining_weight(type_id, image, rows=adjacency.nbr.size, ids=adjacency.eid, live=as_kernel_array(EMPTY_U8), weights=adjacency.weights))
+    return np.array(remaining, np.float64).reshape(len(set(types)), len(set(parts)))

@@ -8,23 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest, Unavailable
-from asterism_proto.times import seen_as
+from asterism_proto.times import edge_time_dtype
 from graphkit import rng
-from graphkit.growth import ALL, Met, key_of_hop
-from graphkit.jit import settled
-from graphkit.numbering import paths
-from storaged.draw.blocks import Checkpoint, blocks, never, per_node
-from storaged.draw.labor import Variates, keep_neighbors
-from storaged.draw.lookup import IN, ends, table_of
-from storaged.draw.neighbor import NEIGHBORS
-from storaged.draw.stops import Stop
-from storaged.draw.timed import Until, expand_timed
-from storaged.draw.version import Version, checked_found, checked_length
+from graphkit.growth import ALL_NEIGHBORS, Neighbors, hop_stream
+from graphkit.jit import as_kernel_array
+from graphkit.numbering import tree_positions
+from storaged.draw.blocks import Checkpoint, blocks, no_checkpoint, nodes_per_block
+from storaged.draw.labor import LaborOptions, keep_neighbors
+from storaged.draw.lookup import IN, end_types, address_table
+from storaged.draw.neighbor import NEIGHBOR_ELEMENT
+from storaged.draw.stops import StopFlag
+from storaged.draw.timed import TemporalFilter, expand_temporal
+from storaged.draw.version import LocalVersion, check_row_count, check_length
 from storaged.kernel import expand as kernel
 
 F64 = NDArray[np.float64]
 
-_COUNTED = 1 << 20
+_COUNT_FIRST = 1 << 20
 """Draws from which on it is worth to count first what there is."""
 
 
@@ -39,23 +39,23 @@ class Expansion:
     uniform: bool
     want_eids: bool
     want_weights: bool
-    variates: Variates | None = None
+    labor: LaborOptions | None = None
     """Whose variates keep edges, instead of drawing them for each node."""
 
 
 def expand(
-    version: Version,
-    how: Expansion,
+    version: LocalVersion,
+    expansion: Expansion,
     *,
     edge_type: int,
     hop: int,
     count: int,
     ids: NDArray[np.int64],
     trees: NDArray[np.int32] | None,
-    until: Until | None = None,
-    stepped: tuple[F64, F64] | None = None,
-    checkpoint: Checkpoint = never,
-) -> Met:
+    temporal_filter: TemporalFilter | None = None,
+    importance_state: tuple[F64, F64] | None = None,
+    checkpoint: Checkpoint = no_checkpoint,
+) -> Neighbors:
     """Draw ``count`` neighbors of each node along one edge type, or read all of them.
 
     The draws are those of `neighbors` of one edge type at the hop that `key_of_hop` gives, keyed by the node instead of its place in a request.
@@ -63,16 +63,16 @@ def expand(
     Parameters
     ----------
     version : Version
-    how : Expansion
+    expansion : Expansion
     edge_type, hop, count : int
         A count of -1 reads all neighbors, also those of weight 0.
     ids : int64[m]
         Nodes that live in parts held here; -1 and unknown ids have no neighbors.
     trees : int32[m], optional
         Draws are keyed by tree and node, where there are trees.
-    until : Until, optional
+    temporal_filter : Until, optional
         Of each node: edges after it are not there, along edge types that have times.
-    stepped : (float64[m], float64[n]), optional
+    importance_state : (float64[m], float64[n]), optional
         Levels of nodes and importances of neighbors, where importance steps were taken before; else they are taken here.
     checkpoint : callable, optional
         Called between blocks of nodes, or every so many edges where they are kept by variates; may raise.
@@ -82,39 +82,39 @@ def expand(
     InvalidRequest, Unavailable
         Where the type, count or direction is impossible, a part is not held here, or nodes of trees or times are to be kept by variates.
     """
-    ends(version, edge_type, how.direction)
+    end_types(version, edge_type, expansion.direction)
     if trees is not None:
-        checked_length("trees", trees, ids.size)
-    if count < ALL:
+        check_length("trees", trees, ids.size)
+    if count < ALL_NEIGHBORS:
         raise InvalidRequest(f"count {count}: expected 0 or more, or -1 for all neighbors")
-    if how.variates is not None:
-        if trees is not None or until is not None:
+    if expansion.labor is not None:
+        if trees is not None or temporal_filter is not None:
             raise InvalidRequest("neighbors kept by one variate each are of no tree and of no time: ask without both")
-        return _kept(version, how, how.variates, edge_type=edge_type, hop=hop, count=count, ids=ids, stepped=stepped, checkpoint=checkpoint)
-    ids = settled(ids)
-    if until is not None and seen_as(version.schema, edge_type, incoming=how.direction == IN):
-        return expand_timed(
+        return _keep_neighbors(version, expansion, expansion.labor, edge_type=edge_type, hop=hop, count=count, ids=ids, importance_state=importance_state, checkpoint=checkpoint)
+    ids = as_kernel_array(ids)
+    if temporal_filter is not None and edge_time_dtype(version.schema, edge_type, incoming=expansion.direction == IN):
+        return expand_temporal(
             version,
-            seed=how.seed,
-            direction=how.direction,
-            replace=how.replace,
-            uniform=how.uniform,
-            want_eids=how.want_eids,
-            want_weights=how.want_weights,
+            seed=expansion.seed,
+            direction=expansion.direction,
+            replace=expansion.replace,
+            uniform=expansion.uniform,
+            want_eids=expansion.want_eids,
+            want_weights=expansion.want_weights,
             edge_type=edge_type,
-            hop=key_of_hop(hop, edge_type),
+            hop=hop_stream(hop, edge_type),
             count=count,
             ids=ids,
-            positions=ids if trees is None else paths(trees, ids),
-            until=until,
+            positions=ids if trees is None else tree_positions(trees, ids),
+            temporal_filter=temporal_filter,
             checkpoint=checkpoint,
         )
-    return _drawn(version, how, edge_type=edge_type, hop=hop, count=count, ids=ids, trees=trees, checkpoint=checkpoint)
+    return _draw_neighbors(version, expansion, edge_type=edge_type, hop=hop, count=count, ids=ids, trees=trees, checkpoint=checkpoint)
 
 
-def _drawn(
-    version: Version,
-    how: Expansion,
+def _draw_neighbors(
+    version: LocalVersion,
+    expansion: Expansion,
     *,
     edge_type: int,
     hop: int,
@@ -122,88 +122,88 @@ def _drawn(
     ids: NDArray[np.int64],
     trees: NDArray[np.int32] | None,
     checkpoint: Checkpoint,
-) -> Met:
+) -> Neighbors:
     """Draw or read the neighbors of nodes along an edge type, block after block."""
     parts, mod = np.int64(version.schema.parts), version.schema.placement != "mix64"
-    table = table_of(version, edge_type, how.direction)
+    table = address_table(version, edge_type, expansion.direction)
     sizes = np.empty(ids.size, np.int32)
-    most = ids.size * count
-    if count == ALL or (not how.replace and (most > _COUNTED or count > _COUNTED >> 6)):
-        existing = _held(int(kernel.count_expansion(ids, parts, mod, table, sizes)), version, ids)
+    max_total = ids.size * count
+    if count == ALL_NEIGHBORS or (not expansion.replace and (max_total > _COUNT_FIRST or count > _COUNT_FIRST >> 6)):
+        existing = _check_total(int(kernel.count_expansion(ids, parts, mod, table, sizes)), version, ids)
         # Nodes with fewer edges give all of them: room for more than there are is of no use.
-        count = ALL if count == ALL else min(count, int(sizes.max(initial=0)))
-        most = existing if count == ALL else min(existing, ids.size * count)
+        count = ALL_NEIGHBORS if count == ALL_NEIGHBORS else min(count, int(sizes.max(initial=0)))
+        max_total = existing if count == ALL_NEIGHBORS else min(existing, ids.size * count)
     # Of draws this is a bound: nodes may give fewer.
-    checked_found("neighbors", most, 8 + 8 * how.want_eids + 4 * how.want_weights if count == ALL else 4)
-    out = np.empty(most, np.int64)
-    eids, weights = np.empty(most if how.want_eids else 0, np.int64), np.empty(most if how.want_weights else 0, np.float32)
-    total = most
-    if count == ALL:
-        with Stop(checkpoint) as stop:
+    check_row_count("neighbors", max_total, 8 + 8 * expansion.want_eids + 4 * expansion.want_weights if count == ALL_NEIGHBORS else 4)
+    out = np.empty(max_total, np.int64)
+    eids, weights = np.empty(max_total if expansion.want_eids else 0, np.int64), np.empty(max_total if expansion.want_weights else 0, np.float32)
+    total = max_total
+    if count == ALL_NEIGHBORS:
+        with StopFlag(checkpoint) as stop:
             kernel.copy_expansion(ids, parts, mod, table, out, eids, weights, stop.flag)
             stop.check()
     else:
-        positions = ids if trees is None else settled(paths(trees, ids))
-        stream = key_of_hop(hop, edge_type)
-        key = rng.key_of(how.seed, rng.NEIGHBOR, how.direction, stream)
-        race_key = rng.key_of(how.seed, rng.RACE, NEIGHBORS, how.direction, stream, edge_type)
+        positions = ids if trees is None else as_kernel_array(tree_positions(trees, ids))
+        stream = hop_stream(hop, edge_type)
+        key = rng.key_of(expansion.seed, rng.NEIGHBOR, expansion.direction, stream)
+        selection_key = rng.key_of(expansion.seed, rng.EXPONENTIAL_KEY, NEIGHBOR_ELEMENT, expansion.direction, stream, edge_type)
         total = 0
-        with Stop(checkpoint) as stop:
-            for block in blocks(ids.size, per_node(count), checkpoint):
+        with StopFlag(checkpoint) as stop:
+            for block in blocks(ids.size, nodes_per_block(count), checkpoint):
                 # An empty slice would read as not wanted: where there is no room there is nothing to write.
-                room = (out, eids, weights) if not total else (out[total:], eids[total:], weights[total:])
-                drawn = kernel.draw_expansion(
+                buffers = (out, eids, weights) if not total else (out[total:], eids[total:], weights[total:])
+                block_total = kernel.draw_expansion(
                     ids[block],
                     positions[block],
                     key,
-                    race_key,
+                    selection_key,
                     parts,
                     mod,
                     table,
                     np.int64(count),
-                    how.replace,
-                    how.uniform,
+                    expansion.replace,
+                    expansion.uniform,
                     sizes[block],
-                    *room,
+                    *buffers,
                     stop.flag,
                 )
                 stop.check()
-                total += _held(int(drawn), version, ids[block])
-    return Met(sizes=sizes, ids=out[:total], eids=eids[:total] if how.want_eids else None, weights=weights[:total] if how.want_weights else None)
+                total += _check_total(int(block_total), version, ids[block])
+    return Neighbors(sizes=sizes, ids=out[:total], eids=eids[:total] if expansion.want_eids else None, weights=weights[:total] if expansion.want_weights else None)
 
 
-def _kept(
-    version: Version,
-    how: Expansion,
-    variates: Variates,
+def _keep_neighbors(
+    version: LocalVersion,
+    expansion: Expansion,
+    labor_options: LaborOptions,
     *,
     edge_type: int,
     hop: int,
     count: int,
     ids: NDArray[np.int64],
-    stepped: tuple[F64, F64] | None,
+    importance_state: tuple[F64, F64] | None,
     checkpoint: Checkpoint,
-) -> Met:
+) -> Neighbors:
     return keep_neighbors(
         version,
-        variates,
-        seed=how.seed,
-        direction=how.direction,
-        uniform=how.uniform,
-        want_eids=how.want_eids,
-        want_weights=how.want_weights,
+        labor_options,
+        seed=expansion.seed,
+        direction=expansion.direction,
+        uniform=expansion.uniform,
+        want_eids=expansion.want_eids,
+        want_weights=expansion.want_weights,
         edge_type=edge_type,
         hop=hop,
         count=count,
         ids=ids,
-        stepped=stepped,
+        importance_state=importance_state,
         checkpoint=checkpoint,
     )
 
 
-def _held(total: int, version: Version, ids: NDArray[np.int64]) -> int:
+def _check_total(total: int, version: LocalVersion, ids: NDArray[np.int64]) -> int:
     """A kernel's total; Unavailable where it met a node of a part that is not held here."""
     if total < 0:
-        where = f"node {ids[-1 - total]} of space {version.space_id} lives in a part that is not held here"
-        raise Unavailable(f"{where}; this host has parts {sorted(version.parts)}")
+        context = f"node {ids[-1 - total]} of space {version.space_id} lives in a part that is not held here"
+        raise Unavailable(f"{context}; this host has parts {sorted(version.parts)}")
     return total

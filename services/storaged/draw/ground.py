@@ -8,69 +8,69 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import addresses_of, settled
-from storaged.draw.lookup import ends, table_of
-from storaged.draw.sieved import heads_of, shares_of, sieve_of
-from storaged.draw.version import Version
+from graphkit.jit import addresses_of, as_kernel_array
+from storaged.draw.lookup import end_types, address_table
+from storaged.draw.sieved import build_row_heads, build_max_shares, build_bloom_filter
+from storaged.draw.version import LocalVersion
 from storaged.kernel import sieve, table
-from storaged.kernel.lanes import FAR, NEAR
+from storaged.kernel.lanes import REMOTE, LOCAL
 
 I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ground:
+class WalkGraph:
     """What walks along some edge types walk on, as `storaged.kernel.walk` takes it; not to outlive the version."""
 
     table: I64
     ends: I64
-    held: NDArray[np.bool_]
-    scattered: bool
-    packs: NDArray[np.uint64]
-    colds: NDArray[np.uint64]
+    local_parts: NDArray[np.bool_]
+    needs_lookup: bool
+    packed_addresses: NDArray[np.uint64]
+    fraction_addresses: NDArray[np.uint64]
     """Columns of ``table``."""
 
-    def packed(self, uniform: bool) -> bool:
+    def is_packed(self, uniform: bool) -> bool:
         """Whether all that walks read is there as `storaged.kernel.packed` reads it."""
-        read = (
+        addresses = (
             self.table[:, table.NARROW]
             if uniform
             else np.where(self.table[:, table.HOT] > 0, self.table[:, table.PACKED], self.table[:, table.NARROW])
         )
-        return not self.scattered and bool((read[self.table[:, table.NBR] > 0] > 0).all())
+        return not self.needs_lookup and bool((addresses[self.table[:, table.NBR] > 0] > 0).all())
 
-    def returns(self, edge_types: Sequence[int]) -> bool:
+    def is_homogeneous(self, edge_types: Sequence[int]) -> bool:
         """Whether an edge type leads to nodes of the type at which it begins."""
-        return all(self.ends[NEAR, edge_type] == self.ends[FAR, edge_type] for edge_type in edge_types)
+        return all(self.ends[LOCAL, edge_type] == self.ends[REMOTE, edge_type] for edge_type in edge_types)
 
 
-def ground_of(version: Version, edge_types: Sequence[int], direction: int) -> Ground:
+def build_walk_graph(version: LocalVersion, edge_types: Sequence[int], direction: int) -> WalkGraph:
     """Of these edge types, by the end that is near; ids are of nodes that live in parts held here."""
     schema = version.schema
-    held = np.zeros(schema.parts, np.bool_)
-    held[list(version.parts)] = True
-    lines, near_far = np.zeros((len(schema.edge_types), schema.parts, table.COLUMNS), np.int64), np.full((2, len(schema.edge_types)), -2, np.int64)
+    local_parts = np.zeros(schema.parts, np.bool_)
+    local_parts[list(version.parts)] = True
+    table_rows, types_at_ends = np.zeros((len(schema.edge_types), schema.parts, table.COLUMNS), np.int64), np.full((2, len(schema.edge_types)), -2, np.int64)
     for edge_type in edge_types:
-        lines[edge_type] = table_of(version, edge_type, direction)
-        near_far[:, edge_type] = ends(version, edge_type, direction)
-    scattered = bool(lines[:, :, [table.INDEX_IDS, table.LIVE]].any())
-    lines = settled(lines.reshape(-1, table.COLUMNS))
-    packs, colds = (settled(lines[:, column].astype(np.uint64)) for column in (table.PACKED, table.COLD))
-    return Ground(table=lines, ends=settled(near_far), held=settled(held), scattered=scattered, packs=packs, colds=colds)
+        table_rows[edge_type] = address_table(version, edge_type, direction)
+        types_at_ends[:, edge_type] = end_types(version, edge_type, direction)
+    needs_lookup = bool(table_rows[:, :, [table.INDEX_IDS, table.LIVE]].any())
+    table_rows = as_kernel_array(table_rows.reshape(-1, table.COLUMNS))
+    packed_addresses, fraction_addresses = (as_kernel_array(table_rows[:, column].astype(np.uint64)) for column in (table.PACKED, table.COLD))
+    return WalkGraph(table=table_rows, ends=as_kernel_array(types_at_ends), local_parts=as_kernel_array(local_parts), needs_lookup=needs_lookup, packed_addresses=packed_addresses, fraction_addresses=fraction_addresses)
 
 
-def sieved(
-    version: Version, ground: Ground, edge_types: Sequence[int], direction: int, uniform: bool | None, checkpoint: Callable[[], object]
-) -> Ground:
+def with_bloom_filters(
+    version: LocalVersion, walk_graph: WalkGraph, edge_types: Sequence[int], direction: int, uniform: bool | None, checkpoint: Callable[[], object]
+) -> WalkGraph:
     """The same with sieves, and with the shares that steps back have uniformly or by weight; None: without those."""
-    parts, lines = version.schema.parts, np.zeros((ground.table.shape[0], sieve.HEADS + 1), np.int64)
-    lines[:, : table.COLUMNS] = ground.table
+    parts, table_rows = version.schema.parts, np.zeros((walk_graph.table.shape[0], sieve.ROW_HEADS + 1), np.int64)
+    table_rows[:, : table.COLUMNS] = walk_graph.table
     for edge_type in edge_types:
         for part in version.parts:
-            line = lines[edge_type * parts + part]
-            words = sieve_of(version, part, edge_type, direction, checkpoint)
-            line[sieve.SIEVE], line[sieve.WORDS] = addresses_of([words])[0], words.size
+            table_row = table_rows[edge_type * parts + part]
+            words = build_bloom_filter(version, part, edge_type, direction, checkpoint)
+            table_row[sieve.BLOOM], table_row[sieve.BLOOM_WORDS] = addresses_of([words])[0], words.size
             if uniform is not None:
-                line[sieve.SHARES] = addresses_of([shares_of(version, part, edge_type, direction, uniform, checkpoint)])[0]
-            line[sieve.HEADS] = addresses_of([heads_of(version, part, edge_type, direction, uniform, checkpoint)])[0]
-    return replace(ground, table=settled(lines))
+                table_row[sieve.MAX_SHARES] = addresses_of([build_max_shares(version, part, edge_type, direction, uniform, checkpoint)])[0]
+            table_row[sieve.ROW_HEADS] = addresses_of([build_row_heads(version, part, edge_type, direction, uniform, checkpoint)])[0]
+    return replace(walk_graph, table=as_kernel_array(table_rows))

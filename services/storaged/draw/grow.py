@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest
-from graphkit.growth import Front, Growing, Met, Reach, reach_of
-from graphkit.growth import grow as grown
-from storaged.draw.alone import grow_alone
+from graphkit.growth import Frontier, KHopParams, Neighbors, HopFanout, build_fanouts
+from graphkit.growth import sample_khop as grown
+from storaged.draw.alone import sample_khop_single_type
 from storaged.draw.expand import Expansion, expand
-from storaged.draw.lookup import OUT, ends
-from storaged.draw.stops import Stop
-from storaged.draw.timed import Until
-from storaged.draw.version import Version, checked_length
+from storaged.draw.lookup import OUT, end_types
+from storaged.draw.stops import StopFlag
+from storaged.draw.timed import TemporalFilter
+from storaged.draw.version import LocalVersion, check_length
 
 
-def grow(
-    version: Version,
-    how: Expansion,
+def sample_khop(
+    version: LocalVersion,
+    expansion: Expansion,
     counts: Mapping[int, tuple[int, ...]],
     seeds: NDArray[np.int64],
     types: NDArray[np.int32],
@@ -30,14 +30,14 @@ def grow(
     every: bool,
     most_bytes: int,
     checkpoint: Callable[[], object],
-    until: Until | None = None,
+    temporal_filter: TemporalFilter | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Grow a whole subgraph, where all parts are held here.
 
     Parameters
     ----------
     version : Version
-    how : Expansion
+    expansion : Expansion
     counts : mapping
         Of each edge type, hop by hop.
     seeds, types : int64[m], int32[m]
@@ -46,7 +46,7 @@ def grow(
         As of `graphkit.growth.Growing`.
     checkpoint : callable
         Called between expansions; may raise.
-    until : Until, optional
+    temporal_filter : Until, optional
         Of each seed, and so of its tree: trees are disjoint then.
 
     Raises
@@ -54,28 +54,28 @@ def grow(
     InvalidRequest, Unavailable
         As of `expand`; where it has more than ``most_bytes``, or a type is unknown.
     """
-    checked_length("types", types, seeds.size)
-    if until is not None:
-        checked_length("times", until.times, seeds.size)
+    check_length("types", types, seeds.size)
+    if temporal_filter is not None:
+        check_length("times", temporal_filter.times, seeds.size)
         if not disjoint:
             raise InvalidRequest("a subgraph until times has disjoint trees: a seed's time holds for its own")
-    reach = reach_of(lambda edge_type: ends(version, edge_type, how.direction), list(counts), list(counts.values()))
+    fanouts = build_fanouts(lambda edge_type: end_types(version, edge_type, expansion.direction), list(counts), list(counts.values()))
 
-    def expander(hop: int, along: Sequence[Reach], fronts: Mapping[int, Front]) -> Sequence[Met]:
-        met = []
-        for one in along:
-            front = fronts[one.near]
-            own = None if until is None or front.trees is None else until.at(front.trees)
-            along_it: dict[str, Any] = {"edge_type": one.edge_type, "hop": hop, "count": one.counts[hop]}
-            met.append(expand(version, how, **along_it, ids=front.ids, trees=front.trees, until=own, checkpoint=checkpoint))
+    def expander(hop: int, fanouts: Sequence[HopFanout], frontiers: Mapping[int, Frontier]) -> Sequence[Neighbors]:
+        neighbors = []
+        for fanout in fanouts:
+            frontier = frontiers[fanout.local_type]
+            tree_filter = None if temporal_filter is None or frontier.trees is None else temporal_filter.for_places(frontier.trees)
+            arguments: dict[str, Any] = {"edge_type": fanout.edge_type, "hop": hop, "count": fanout.counts[hop]}
+            neighbors.append(expand(version, expansion, **arguments, ids=frontier.ids, trees=frontier.trees, temporal_filter=tree_filter, checkpoint=checkpoint))
             checkpoint()
-        return met
+        return neighbors
 
-    growing = Growing(
-        node_types=len(version.schema.node_types), reach=reach, out=how.direction == OUT, disjoint=disjoint, every=every, most_bytes=most_bytes
+    params = KHopParams(
+        node_type_count=len(version.schema.node_types), fanouts=fanouts, outgoing=expansion.direction == OUT, disjoint=disjoint, expand_all_hops=every, max_bytes=most_bytes
     )
-    at_once = None
-    if until is None:
-        with Stop(checkpoint) as stop:
-            at_once = grow_alone(version, how, growing, seeds, types, stop)
-    return grown(growing, seeds, types, expander) if at_once is None else at_once
+    result = None
+    if temporal_filter is None:
+        with StopFlag(checkpoint) as stop:
+            result = sample_khop_single_type(version, expansion, params, seeds, types, stop)
+    return grown(params, seeds, types, expander) if result is None else result

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import settled
-from storaged.draw.blocks import DRAWS, Checkpoint, blocks, never
-from storaged.draw.lookup import OUT, adjacency, checked_edge_types, groups_of
-from storaged.draw.version import Version, checked_length
-from storaged.kernel.pairs import joined
+from graphkit.jit import as_kernel_array
+from storaged.draw.blocks import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
+from storaged.draw.lookup import OUT, select_adjacency, resolve_local_types, group_nodes
+from storaged.draw.version import LocalVersion, check_length
+from storaged.kernel.pairs import mark_joined_rows
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 
 
-def are_joined(
-    version: Version,
+def has_edge(
+    version: LocalVersion,
     *,
     edge_types: Sequence[int],
     ids: I64,
@@ -26,7 +26,7 @@ def are_joined(
     targets: I64,
     target_kinds: I32 | None,
     direction: int,
-    checkpoint: Checkpoint = never,
+    checkpoint: Checkpoint = no_checkpoint,
 ) -> NDArray[np.bool_]:
     """Whether there is an edge from each node to its target, along any of some edge types.
 
@@ -45,11 +45,11 @@ def are_joined(
     -------
     bool[m]
     """
-    checked_length("targets", targets, ids.size)
-    if ids.size > DRAWS:
+    check_length("targets", targets, ids.size)
+    if ids.size > BLOCK_DRAWS:
         return np.concatenate(
             [
-                are_joined(
+                has_edge(
                     version,
                     edge_types=edge_types,
                     ids=ids[block],
@@ -58,23 +58,23 @@ def are_joined(
                     target_kinds=None if target_kinds is None else target_kinds[block],
                     direction=direction,
                 )
-                for block in blocks(ids.size, DRAWS, checkpoint, most=DRAWS)
+                for block in blocks(ids.size, BLOCK_DRAWS, checkpoint, max_size=BLOCK_DRAWS)
             ]
         )
     schema = version.schema
-    near = checked_edge_types(version, edge_types, -1, direction)
+    local_types = resolve_local_types(version, edge_types, -1, direction)
     out = np.zeros(ids.size, np.bool_)
-    for group in groups_of(version, -1, ids, kinds):
-        mine = out[group.at]
-        for edge_type, end in zip(edge_types, near, strict=True):
-            if end != group.type_id:
+    for group in group_nodes(version, -1, ids, kinds):
+        group_out = out[group.places]
+        for edge_type, local_type in zip(edge_types, local_types, strict=True):
+            if local_type != group.type_id:
                 continue
             edge = schema.edge_types[edge_type]
-            far = schema.node_type_id(edge.dst_type if direction == OUT else edge.src_type)
-            wanted = targets[group.at]
+            remote_type = schema.node_type_id(edge.dst_type if direction == OUT else edge.src_type)
+            group_targets = targets[group.places]
             if target_kinds is not None:
-                wanted = np.where(target_kinds[group.at] == far, wanted, -1)
-            edges = adjacency(group.image, edge_type, direction)
-            joined(group.rows, edges.indptr, edges.nbr, settled(wanted), mine)
-        out[group.at] = mine
+                group_targets = np.where(target_kinds[group.places] == remote_type, group_targets, -1)
+            edges = select_adjacency(group.image, edge_type, direction)
+            mark_joined_rows(group.rows, edges.indptr, edges.nbr, as_kernel_array(group_targets), group_out)
+        out[group.places] = group_out
     return out

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest
 from graphkit import labels
-from storaged.draw.version import MAX_OUTPUTS, Version, checked_outputs
-from storaged.store.image import Column, NodeImage, PartImage
+from storaged.draw.version import MAX_OUTPUTS, LocalVersion, check_output_size
+from storaged.store.image import FeatureColumn, NodeImage, PartImage
 
 Sections = dict[str, NDArray[Any]]
 PAGE, PAGE_BYTES = 1 << 18, 32 << 20
 """Labels of one page at most, and their bytes unless one alone is larger."""
 
 
-def read_labels(version: Version, parts: Sequence[int], cursor: int) -> tuple[Sections, int]:
+def read_graph_labels(version: LocalVersion, parts: Sequence[int], cursor: int) -> tuple[Sections, int]:
     """A page of the labels of parts held here; the same label may come once per type and part.
 
     Parameters
@@ -41,19 +41,19 @@ def read_labels(version: Version, parts: Sequence[int], cursor: int) -> tuple[Se
     InvalidRequest, Unavailable
         Where no type declares a label, or a part is not held here.
     """
-    before = 0
-    for _, _, node, column in _indexed(version, parts):
-        groups = node.label_hash.size
-        if cursor < before + groups:
-            first = cursor - before
-            rows = node.label_rows[node.label_indptr[first : first + PAGE][: groups - first]].astype(np.int64)
-            indptr, values = _texts(column, rows)
+    base = 0
+    for _, _, node, column in _label_indexes(version, parts):
+        group_count = node.label_hash.size
+        if cursor < base + group_count:
+            first = cursor - base
+            rows = node.label_rows[node.label_indptr[first : first + PAGE][: group_count - first]].astype(np.int64)
+            indptr, values = _read_strings(column, rows)
             return {"labels.indptr": indptr, "labels.values": values}, cursor + indptr.size - 1
-        before += groups
+        base += group_count
     return {"labels.indptr": np.zeros(1, np.int64), "labels.values": np.zeros(0, np.uint8)}, -1
 
 
-def read_labelled(version: Version, parts: Sequence[int], indptr: NDArray[np.int64], values: NDArray[np.uint8]) -> Sections:
+def read_nodes_by_label(version: LocalVersion, parts: Sequence[int], indptr: NDArray[np.int64], values: NDArray[np.uint8]) -> Sections:
     """The nodes of each of some labels, of all types that declare one.
 
     Parameters
@@ -75,21 +75,21 @@ def read_labelled(version: Version, parts: Sequence[int], indptr: NDArray[np.int
     """
     if indptr.size < 1 or indptr[0] != 0 or indptr[-1] != values.size or bool((np.diff(indptr) < 0).any()):
         raise InvalidRequest(f"labels: their pointers do not ascend from 0 to {values.size}")
-    wanted, ids, types = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+    label_indices, ids, types = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
     total = 0
-    for type_id, image, node, column in _indexed(version, parts):
+    for type_id, image, node, column in _label_indexes(version, parts):
         assert column.indptr is not None
-        groups = labels.find(indptr, values, node.label_hash, node.label_indptr, node.label_rows, column.indptr, column.values)
+        groups = labels.find_groups(indptr, values, node.label_hash, node.label_indptr, node.label_rows, column.indptr, column.values)
         places = np.flatnonzero(groups >= 0)
         starts, lengths = node.label_indptr[groups[places]], np.diff(node.label_indptr)[groups[places]]
         total += int(lengths.sum())
-        checked_outputs("nodes of labels", total)
+        check_output_size("nodes of labels", total)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         rows = node.label_rows[np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])].astype(np.int64)
-        wanted.append(np.repeat(places, lengths))
+        label_indices.append(np.repeat(places, lengths))
         ids.append(rows * image.parts + image.part if node.dense else node.ids[rows])
         types.append(np.full(rows.size, type_id, np.int32))
-    label = np.concatenate(wanted)
+    label = np.concatenate(label_indices)
     order = np.argsort(label, kind="stable")
     counts = np.bincount(label, minlength=indptr.size - 1)
     return {
@@ -99,7 +99,7 @@ def read_labelled(version: Version, parts: Sequence[int], indptr: NDArray[np.int
     }
 
 
-def _indexed(version: Version, parts: Sequence[int]) -> Iterator[tuple[int, PartImage, NodeImage, Column]]:
+def _label_indexes(version: LocalVersion, parts: Sequence[int]) -> Iterator[tuple[int, PartImage, NodeImage, FeatureColumn]]:
     """The nodes of every type that declares a label, part by part, with the column that has it."""
     declared = [(type_id, node_type.graph_label) for type_id, node_type in enumerate(version.schema.node_types) if node_type.graph_label]
     if not declared:
@@ -112,14 +112,14 @@ def _indexed(version: Version, parts: Sequence[int]) -> Iterator[tuple[int, Part
                 yield type_id, image, node, node.columns[name]
 
 
-def _texts(column: Column, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def _read_strings(column: FeatureColumn, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The values of rows of a column, as many as fit a page, one at least."""
     assert column.indptr is not None
     lengths = column.indptr[rows + 1] - column.indptr[rows]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    kept = max(int(np.searchsorted(offsets, PAGE_BYTES, side="right")) - 1, 1)
-    rows, offsets = rows[:kept], offsets[: kept + 1]
+    row_count = max(int(np.searchsorted(offsets, PAGE_BYTES, side="right")) - 1, 1)
+    rows, offsets = rows[:row_count], offsets[: row_count + 1]
     if offsets[-1] > MAX_OUTPUTS:
         raise InvalidRequest(f"a graph label of {offsets[-1]} bytes; labels are at most {MAX_OUTPUTS}")
-    at = np.repeat(column.indptr[rows] - offsets[:-1], np.diff(offsets)) + np.arange(offsets[-1])
-    return offsets, column.values[at]
+    positions = np.repeat(column.indptr[rows] - offsets[:-1], np.diff(offsets)) + np.arange(offsets[-1])
+    return offsets, column.values[positions]

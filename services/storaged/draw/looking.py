@@ -11,60 +11,60 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto.condition import Column as Name
-from asterism_proto.condition import Term, Tree, terms
+from asterism_proto.condition import ColumnOperand as Name
+from asterism_proto.condition import Term, Predicate, iter_terms
 from asterism_proto.errors import Stale
-from asterism_proto.meaning import Meant, kept_near, meant, place_of
+from asterism_proto.meaning import ResolvedColumn, reads_edge_columns, resolve_column, column_location
 from graphkit import split
-from graphkit.condition import Lists, Mask, Values, satisfied
+from graphkit.condition import RaggedColumn, Mask, ColumnValues, evaluate_filter
 from storaged.draw import features
-from storaged.draw.lookup import OUT, adjacency
-from storaged.draw.version import EDGE, NODE, Version
-from storaged.store.image import Adjacency, Column, PartImage
+from storaged.draw.lookup import OUT, select_adjacency
+from storaged.draw.version import EDGE, NODE, LocalVersion
+from storaged.store.image import AdjacencyImage, FeatureColumn, PartImage
 
 _BLOCK_BYTES = 8 << 20
 """Of the values of one column that are looked at together."""
-_MOST_ROWS = 1 << 18
+_MAX_BLOCK_ROWS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Foreign:
+class RemoteMatches:
     """What other hosts found of rows that a term reads and that are not held here, part by part, as `judged` tells it."""
 
     found: Mapping[tuple[int, str, int], NDArray[Any]] = field(default_factory=dict)
     """(edge type, the term's canonical text, part) -> which ids satisfy it."""
 
-    def of(self, type_id: int, term: Term, ids: NDArray[np.int64], parts: NDArray[np.int32], stride: int) -> Mask:
+    def match(self, type_id: int, term: Term, ids: NDArray[np.int64], parts: NDArray[np.int32], stride: int) -> Mask:
         """Which ids, that live at ``parts``, satisfy a term; Stale where somebody's word is missing. ``stride`` as of `_stride`."""
         out = np.zeros(ids.size, np.bool_)
         for part in np.unique(parts):
-            found = self.found.get((type_id, str(term), int(part)))
-            if found is None:
+            matches = self.found.get((type_id, str(term), int(part)))
+            if matches is None:
                 raise Stale(f"which rows of part {part} satisfy {str(term)!r} is not known here")
-            mine = np.flatnonzero(parts == part)
-            out[mine] = _among(found, ids[mine], stride)
+            indices = np.flatnonzero(parts == part)
+            out[indices] = _is_member(matches, ids[indices], stride)
         return out
 
 
-def _stride(version: Version, element: int) -> int:
+def _stride(version: LocalVersion, element: int) -> int:
     """Between the ids of one part: what bits are by. Parts that ids are hashed to have any."""
     return version.schema.parts if element == EDGE or version.schema.placement == "mod" else 1
 
 
-def _among(found: NDArray[Any], ids: NDArray[np.int64], stride: int) -> Mask:
-    if not found.size:
+def _is_member(matches: NDArray[Any], ids: NDArray[np.int64], stride: int) -> Mask:
+    if not matches.size:
         return np.zeros(ids.size, np.bool_)
-    if found.dtype == np.int64:
-        at = np.minimum(np.searchsorted(found, ids), found.size - 1)
-        return np.asarray(found[at] == ids)
+    if matches.dtype == np.int64:
+        positions = np.minimum(np.searchsorted(matches, ids), matches.size - 1)
+        return np.asarray(matches[positions] == ids)
     places = ids // stride
-    inside = places < found.size * 8
-    places = np.where(inside, places, 0)
-    return np.asarray(inside & (found[places >> 3] >> (7 - (places & 7)).astype(np.uint8) & 1).astype(np.bool_))
+    in_range = places < matches.size * 8
+    places = np.where(in_range, places, 0)
+    return np.asarray(in_range & (matches[places >> 3] >> (7 - (places & 7)).astype(np.uint8) & 1).astype(np.bool_))
 
 
-def nodes_that(
-    version: Version, image: PartImage, type_id: int, tree: Tree, checkpoint: Callable[[], object], among: NDArray[np.int64] | None = None
+def scan_nodes(
+    version: LocalVersion, image: PartImage, type_id: int, predicate: Predicate, checkpoint: Callable[[], object], candidate_rows: NDArray[np.int64] | None = None
 ) -> Mask:
     """Which rows of a node type satisfy a condition: bool[rows]; holes may be anything.
 
@@ -74,37 +74,37 @@ def nodes_that(
     image : PartImage
         A part of it.
     type_id : int
-    tree : Tree
+    predicate : Tree
         Bound to the type.
     checkpoint : callable
         Called between blocks; may raise.
-    among : int64[k], optional
+    candidate_rows : int64[k], optional
         Rows among which all are that satisfy it; others are not looked at.
     """
     node = image.nodes[type_id]
 
-    def read(rows: NDArray[np.int64], column: Name) -> Values:
-        found = meant(version.schema, NODE, type_id, column)
-        if found.feature is not None:
-            return _own(found, node.columns[found.feature.name], rows, column)
+    def read_column(rows: NDArray[np.int64], column: Name) -> ColumnValues:
+        resolved = resolve_column(version.schema, NODE, type_id, column)
+        if resolved.feature is not None:
+            return _feature_values(resolved, node.columns[resolved.feature.name], rows, column)
         if column.name == "weight":
             if not node.weights.size:
                 return np.ones(rows.size, np.float32)
-            return node.weights[rows] if among is not None else node.weights[rows[0] : rows[0] + rows.size]
+            return node.weights[rows] if candidate_rows is not None else node.weights[rows[0] : rows[0] + rows.size]
         return _ids_of(image, type_id, rows)
 
     out = np.zeros(node.rows, np.bool_)
-    block, count = _block(version, NODE, type_id, tree), node.rows if among is None else among.size
-    for low in range(0, count, block):
-        high = min(low + block, count)
-        rows = np.arange(low, high) if among is None else among[low:high]
-        out[rows] = satisfied(tree, partial(read, rows), rows.size)
+    block_size, count = _block_rows(version, NODE, type_id, predicate), node.rows if candidate_rows is None else candidate_rows.size
+    for low in range(0, count, block_size):
+        high = min(low + block_size, count)
+        rows = np.arange(low, high) if candidate_rows is None else candidate_rows[low:high]
+        out[rows] = evaluate_filter(predicate, partial(read_column, rows), rows.size)
         checkpoint()
     return out
 
 
-def edges_that(
-    version: Version, image: PartImage, type_id: int, direction: int, tree: Tree, foreign: Foreign, checkpoint: Callable[[], object]
+def scan_edges(
+    version: LocalVersion, image: PartImage, type_id: int, direction: int, predicate: Predicate, remote_matches: RemoteMatches, checkpoint: Callable[[], object]
 ) -> Mask:
     """Which slots of an adjacency satisfy a condition: bool[slots].
 
@@ -114,7 +114,7 @@ def edges_that(
         As of `nodes_that`, of an edge type.
     direction : int
         Whose adjacency: 1 out, 2 in.
-    foreign : Foreign
+    remote_matches : Foreign
         What is known of features that are not held here.
 
     Raises
@@ -122,18 +122,18 @@ def edges_that(
     Stale
         Where something that is not held here is not known either.
     """
-    side = adjacency(image, type_id, direction)
+    side = select_adjacency(image, type_id, direction)
     out = np.empty(side.nbr.size, np.bool_)
-    block = _block(version, EDGE, type_id, tree)
-    for low in range(0, side.nbr.size, block):
-        high = min(low + block, side.nbr.size)
-        looking = _Slots(version=version, image=image, type_id=type_id, direction=direction, side=side, low=low, high=high, foreign=foreign)
-        out[low:high] = satisfied(tree, looking.read, high - low, looking.known)
+    block_size = _block_rows(version, EDGE, type_id, predicate)
+    for low in range(0, side.nbr.size, block_size):
+        high = min(low + block_size, side.nbr.size)
+        slot_block = _SlotBlock(version=version, image=image, type_id=type_id, direction=direction, side=side, low=low, high=high, remote=remote_matches)
+        out[low:high] = evaluate_filter(predicate, slot_block.read, high - low, slot_block.remote_mask)
         checkpoint()
     return out
 
 
-def judged(version: Version, part: int, element: int, type_id: int, term: Term, checkpoint: Callable[[], object]) -> NDArray[Any]:
+def evaluate_term(version: LocalVersion, part: int, element: int, type_id: int, term: Term, checkpoint: Callable[[], object]) -> NDArray[Any]:
     """Which rows of a part satisfy a term.
 
     Parameters
@@ -157,82 +157,82 @@ def judged(version: Version, part: int, element: int, type_id: int, term: Term, 
     if element == NODE:
         node = image.nodes[type_id]
         ids = _ids_of(image, type_id, np.arange(node.rows))
-        found = nodes_that(version, image, type_id, term, checkpoint)
+        mask = scan_nodes(version, image, type_id, term, checkpoint)
     else:
         edge = image.edges[type_id]
         ids = edge.feature_eids if edge.feature_eids.size else np.arange(edge.feature_rows, dtype=np.int64) * image.parts + part
-        found = np.empty(ids.size, np.bool_)
-        block = _block(version, EDGE, type_id, term)
-        for low in range(0, ids.size, block):
-            some = ids[low : low + block]
-            found[low : low + block] = satisfied(term, partial(_of_edge, version, type_id, some), some.size)
+        mask = np.empty(ids.size, np.bool_)
+        block_size = _block_rows(version, EDGE, type_id, term)
+        for low in range(0, ids.size, block_size):
+            block_ids = ids[low : low + block_size]
+            mask[low : low + block_size] = evaluate_filter(term, partial(_edge_column, version, type_id, block_ids), block_ids.size)
             checkpoint()
-    kept = np.asarray(ids[found])
+    matching_ids = np.asarray(ids[mask])
     stride = _stride(version, element)
-    span = int(kept.max(initial=-1)) // stride + 1
-    if 8 * kept.size <= span // 8:
-        return kept
+    span = int(matching_ids.max(initial=-1)) // stride + 1
+    if 8 * matching_ids.size <= span // 8:
+        return matching_ids
     bits = np.zeros(span, np.bool_)
-    bits[kept // stride] = True
+    bits[matching_ids // stride] = True
     return np.packbits(bits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Slots:
+class _SlotBlock:
     """A block of an adjacency, being looked at."""
 
-    version: Version
+    version: LocalVersion
     image: PartImage
     type_id: int
     direction: int
-    side: Adjacency
+    side: AdjacencyImage
     low: int
     high: int
-    foreign: Foreign
+    remote: RemoteMatches
 
-    def read(self, column: Name) -> Values:
-        near, far = ("src", "dst") if self.direction == OUT else ("dst", "src")
-        here = slice(self.low, self.high)
-        found = meant(self.version.schema, EDGE, self.type_id, column)
-        end = column.of or (column.name if found.feature is None and column.name in ("src", "dst") else "")
-        if not end:
-            if found.feature is not None:
-                beside = self.side.near.get(found.feature.name)
-                return _of_edge(self.version, self.type_id, self.side.eid[here], column) if beside is None else beside[here]
+    def read(self, column: Name) -> ColumnValues:
+        local_end, remote_end = ("src", "dst") if self.direction == OUT else ("dst", "src")
+        block = slice(self.low, self.high)
+        resolved = resolve_column(self.version.schema, EDGE, self.type_id, column)
+        endpoint = column.endpoint or (column.name if resolved.feature is None and column.name in ("src", "dst") else "")
+        if not endpoint:
+            if resolved.feature is not None:
+                edge_values = self.side.edge_columns.get(resolved.feature.name)
+                return _edge_column(self.version, self.type_id, self.side.eid[block], column) if edge_values is None else edge_values[block]
             if column.name == "id":
-                return self.side.eid[here]
-            return self.side.weights[here] if self.side.weights.size else np.ones(self.high - self.low, np.float32)
-        is_id = not column.of or (found.feature is None and column.name == "id")
-        if end == far:
-            ids = self.side.nbr[here]
-            return ids if is_id else _of_node(self.version, self._end(far), found, column, ids)
-        rows = self._near_rows()
+                return self.side.eid[block]
+            return self.side.weights[block] if self.side.weights.size else np.ones(self.high - self.low, np.float32)
+        is_id = not column.endpoint or (resolved.feature is None and column.name == "id")
+        if endpoint == remote_end:
+            ids = self.side.nbr[block]
+            return ids if is_id else _node_column(self.version, self._end(remote_end), resolved, column, ids)
+        rows = self._local_rows()
         if is_id:
-            return _ids_of(self.image, self._end(near), rows)
-        node = self.image.nodes[self._end(near)]
-        if found.feature is None:
+            return _ids_of(self.image, self._end(local_end), rows)
+        node = self.image.nodes[self._end(local_end)]
+        if resolved.feature is None:
             return node.weights[rows] if node.weights.size else np.ones(rows.size, np.float32)
-        return _own(found, node.columns[found.feature.name], rows, column)
+        return _feature_values(resolved, node.columns[resolved.feature.name], rows, column)
 
-    def known(self, term: Term) -> Mask | None:
+    def remote_mask(self, term: Term) -> Mask | None:
         """What others found of a term, where it reads what is not all held here."""
         version = self.version
-        if len(version.parts) == version.schema.parts or kept_near(version.schema.edge_types[self.type_id], term):
+        if len(version.parts) == version.schema.parts or reads_edge_columns(version.schema.edge_types[self.type_id], term):
             return None
-        place, count = place_of(term.left), version.schema.parts
-        if place == "":
+        location, count = column_location(term.left), version.schema.parts
+        if location == "":
             ids = self.side.eid[self.low : self.high]
-            return self.foreign.of(self.type_id, term, ids, split.part_of(ids, count, "mod"), _stride(version, EDGE))
-        if place != ("dst" if self.direction == OUT else "src"):
+            return self.remote.match(self.type_id, term, ids, split.part_of(ids, count, "mod"), _stride(version, EDGE))
+        if location != ("dst" if self.direction == OUT else "src"):
             return None
         ids = self.side.nbr[self.low : self.high]
-        return self.foreign.of(self.type_id, term, ids, split.part_of(ids, count, version.schema.placement), _stride(version, NODE))
+        return self.remote.match(self.type_id, term, ids, split.part_of(ids, count, version.schema.placement), _stride(version, NODE))
 
-    def _end(self, word: str) -> int:
+    def _end(self, endpoint: str) -> int:
         edge = self.version.schema.edge_types[self.type_id]
-        return self.version.schema.node_type_id(edge.src_type if word == "src" else edge.dst_type)
+        return self.version.schema.node_type_id(edge.src_type if endpoint == "src" else edge.dst_type)
 
-    def _near_rows(self) -> NDArray[np.int64]:
+    def _local_rows(self) -> NDArray[np.int64]:
         if self.direction == OUT:
             return self.image.edges[self.type_id].src_row[self.low : self.high].astype(np.int64)
         return np.searchsorted(self.side.indptr, np.arange(self.low, self.high), side="right") - 1
@@ -244,47 +244,47 @@ def _ids_of(image: PartImage, type_id: int, rows: NDArray[np.int64]) -> NDArray[
     return ids
 
 
-def _own(found: Meant, column: Column, rows: NDArray[np.int64], name: Name) -> Values:
+def _feature_values(resolved: ResolvedColumn, column: FeatureColumn, rows: NDArray[np.int64], operand: Name) -> ColumnValues:
     """The values of a feature at rows of its own part."""
     if column.indptr is not None:
         sections: features.Sections = {}
-        assert found.feature is not None
-        features.slice_rows(found.feature, column, rows, sections)
-        return Lists(indptr=sections[f"f:{found.feature.name}.indptr"], values=sections[f"f:{found.feature.name}.values"])
-    run = rows.size and rows[-1] - rows[0] == rows.size - 1 and bool((np.diff(rows) == 1).all())
-    values = column.values[rows[0] : rows[-1] + 1] if run else column.values[rows]
-    return _one(values, name)
+        assert resolved.feature is not None
+        features.read_feature_rows(resolved.feature, column, rows, sections)
+        return RaggedColumn(indptr=sections[f"f:{resolved.feature.name}.indptr"], values=sections[f"f:{resolved.feature.name}.values"])
+    is_contiguous = rows.size and rows[-1] - rows[0] == rows.size - 1 and bool((np.diff(rows) == 1).all())
+    values = column.values[rows[0] : rows[-1] + 1] if is_contiguous else column.values[rows]
+    return _vector_element(values, operand)
 
 
-def _one(values: NDArray[Any], name: Name) -> NDArray[Any]:
+def _vector_element(values: NDArray[Any], operand: Name) -> NDArray[Any]:
     """The value of a vector that is meant, or the values themselves."""
-    return values if name.element is None else values.reshape(values.shape[0], math.prod(values.shape[1:]))[:, name.element]
+    return values if operand.element is None else values.reshape(values.shape[0], math.prod(values.shape[1:]))[:, operand.element]
 
 
-def _of_node(version: Version, type_id: int, found: Meant, column: Name, ids: NDArray[np.int64]) -> Values:
+def _node_column(version: LocalVersion, type_id: int, resolved: ResolvedColumn, column: Name, ids: NDArray[np.int64]) -> ColumnValues:
     """A column of nodes wherever they live."""
-    name = "weight" if found.feature is None else found.feature.name
-    return _read(features.node_features(version, type_id, [name], ids), column)
+    name = "weight" if resolved.feature is None else resolved.feature.name
+    return _section_values(features.node_features(version, type_id, [name], ids), column)
 
 
-def _of_edge(version: Version, type_id: int, eids: NDArray[np.int64], column: Name) -> Values:
+def _edge_column(version: LocalVersion, type_id: int, eids: NDArray[np.int64], column: Name) -> ColumnValues:
     """A feature of edges wherever it lives."""
-    return _read(features.edge_features(version, type_id, [column.name], eids), column)
+    return _section_values(features.edge_features(version, type_id, [column.name], eids), column)
 
 
-def _read(sections: features.Sections, column: Name) -> Values:
+def _section_values(sections: features.Sections, column: Name) -> ColumnValues:
     name = f"f:{column.name}"
     if f"{name}.indptr" in sections:
-        return Lists(indptr=sections[f"{name}.indptr"], values=sections[f"{name}.values"])
-    return _one(sections[name], column)
+        return RaggedColumn(indptr=sections[f"{name}.indptr"], values=sections[f"{name}.values"])
+    return _vector_element(sections[name], column)
 
 
-def _block(version: Version, element: int, type_id: int, tree: Tree) -> int:
+def _block_rows(version: LocalVersion, element: int, type_id: int, predicate: Predicate) -> int:
     """How many rows are looked at together."""
     widest = 8
-    for term in terms(tree):
+    for term in iter_terms(predicate):
         for column in term.columns:
-            feature = meant(version.schema, element, type_id, column).feature
+            feature = resolve_column(version.schema, element, type_id, column).feature
             if feature is not None:
                 widest = max(widest, 8 * math.prod(feature.shape))
-    return min(_MOST_ROWS, max(1, _BLOCK_BYTES // widest))
+    return min(_MAX_BLOCK_ROWS, max(1, _BLOCK_BYTES // widest))

@@ -10,26 +10,26 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest
 from graphkit import rng
-from graphkit.jit import settled
-from storaged.draw.blocks import EDGES, Checkpoint, blocks, by_work, never, per_node
-from storaged.draw.lookup import Adjacencies, Located, adjacencies, adjacency, checked_edge_types, ends, located
-from storaged.draw.probability import Drawn, Source, place_probabilities
-from storaged.draw.stops import Stop
+from graphkit.jit import as_kernel_array
+from storaged.draw.blocks import BLOCK_EDGES, Checkpoint, blocks, blocks_by_work, no_checkpoint, nodes_per_block
+from storaged.draw.lookup import AdjacencyAddresses, LocatedNodes, adjacency_addresses, select_adjacency, resolve_local_types, end_types, locate_nodes
+from storaged.draw.probability import UnionDraws, EdgeSource, write_probabilities
+from storaged.draw.stops import StopFlag
 from storaged.draw.top import degrees
-from storaged.draw.version import Version, checked_length, checked_outputs
+from storaged.draw.version import LocalVersion, check_length, check_output_size
 from storaged.kernel import different, distinct
 from storaged.kernel import neighbors as kernel
 from storaged.kernel import packed as packed_kernel
 from storaged.kernel import union as union_kernel
-from storaged.kernel.rows import measure, measure_rows, position_keys
-from storaged.store.image import EMPTY_F32, EMPTY_F64, EMPTY_U32, EMPTY_U64, Adjacency, PartImage
+from storaged.kernel.rows import measure_nodes, measure_rows, position_keys
+from storaged.store.image import EMPTY_F32, EMPTY_F64, EMPTY_U32, EMPTY_U64, AdjacencyImage, PartImage
 
-NEIGHBORS = 3
+NEIGHBOR_ELEMENT = 3
 """Beside the elements 1 and 2 under rng.RACE."""
-_FEW = 64
+_MIN_SELECT_NODES = 64
 """Nodes up to which races are not cut into blocks."""
-_F32, _F64 = settled(EMPTY_F32), settled(EMPTY_F64)
-_U32, _U64 = settled(EMPTY_U32), settled(EMPTY_U64)
+_F32, _F64 = as_kernel_array(EMPTY_F32), as_kernel_array(EMPTY_F64)
+_U32, _U64 = as_kernel_array(EMPTY_U32), as_kernel_array(EMPTY_U64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,7 +51,7 @@ class NeighborDraws:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Law:
+class _DrawParams:
     """What decides a draw, beside the node."""
 
     seed: int
@@ -64,23 +64,23 @@ class _Law:
     """Of draws within an edge type."""
     type_key: np.uint64
     """Of choices among edge types."""
-    different: bool
+    distinct_neighbors: bool
     """Without replacement of neighbors, not of edges."""
 
-    def race_key(self, edge_type: int) -> np.uint64:
+    def selection_key(self, edge_type: int) -> np.uint64:
         """Of races among edges of a type."""
-        return rng.key_of(self.seed, rng.RACE, NEIGHBORS, self.direction, self.hop, edge_type)
+        return rng.key_of(self.seed, rng.EXPONENTIAL_KEY, NEIGHBOR_ELEMENT, self.direction, self.hop, edge_type)
 
 
 def _keys(key: np.uint64, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
     """The keys of positions under ``key``, read-only."""
     out = np.empty(positions.size, np.uint64)
     position_keys(key, positions, out)
-    return settled(out)
+    return as_kernel_array(out)
 
 
-def neighbors(
-    version: Version,
+def sample_neighbors(
+    version: LocalVersion,
     *,
     edge_types: Sequence[int],
     node_type: int,
@@ -96,8 +96,8 @@ def neighbors(
     want_weights: bool,
     want_edge_ids: bool,
     want_probabilities: bool = False,
-    different: bool = False,
-    checkpoint: Checkpoint = never,
+    distinct_neighbors: bool = False,
+    checkpoint: Checkpoint = no_checkpoint,
 ) -> NeighborDraws:
     """Draw ``count`` neighbors of each node from the union of edge types.
 
@@ -124,7 +124,7 @@ def neighbors(
         1 out, 2 in.
     seed, hop : int
     want_weights, want_edge_ids, want_probabilities : bool
-    different : bool
+    distinct_neighbors : bool
         ``count`` different neighbors, as far as there are: a neighbor is drawn once, by all edges to it together, and with it
         one of them. Without replacement and probabilities.
     checkpoint : callable
@@ -135,12 +135,12 @@ def neighbors(
     InvalidRequest, Unavailable
         Where a type, count or direction is impossible, or a part is not held here.
     """
-    checked_outputs("neighbors", ids.size, count)
-    checked_length("positions", positions, ids.size)
-    if different and (replace or want_probabilities):
+    check_output_size("neighbors", ids.size, count)
+    check_length("positions", positions, ids.size)
+    if distinct_neighbors and (replace or want_probabilities):
         raise InvalidRequest("different neighbors are drawn without replacement, and without their probabilities")
-    near = checked_edge_types(version, edge_types, node_type, direction)
-    law = _Law(
+    local_types = resolve_local_types(version, edge_types, node_type, direction)
+    params = _DrawParams(
         seed=seed,
         hop=hop,
         direction=direction,
@@ -149,28 +149,28 @@ def neighbors(
         uniform=uniform,
         slot_key=rng.key_of(seed, rng.NEIGHBOR, direction, hop),
         type_key=rng.key_of(seed, rng.NEIGHBOR_TYPE, direction, hop),
-        different=different,
+        distinct_neighbors=distinct_neighbors,
     )
     size = ids.size * count
-    answer = _Answer.empty(size, types=len(edge_types) > 1, weights=want_weights, eids=want_edge_ids, probabilities=want_probabilities)
-    racing = not replace and (len(edge_types) > 1 or different) and ids.size > _FEW
-    cut = blocks(ids.size, per_node(count), checkpoint)
-    if racing:  # races look at all edges of a node
-        held = degrees(version, edge_types=edge_types, node_type=node_type, ids=ids, types=types, direction=direction, checkpoint=checkpoint)
-        cut = by_work(held.sum(axis=1) + count, EDGES, checkpoint)
-    with Stop(checkpoint) as stop:
-        for block in cut if count else ():
-            whole = block.stop - block.start == ids.size
-            some, own, part = (ids, positions, answer) if whole else (ids[block], positions[block], answer.cut(block, count))
-            for nodes in located(version, node_type, some, types if types is None or whole else types[block]):
-                union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == nodes.type_id]
+    columns = _NeighborColumns.empty(size, types=len(edge_types) > 1, weights=want_weights, eids=want_edge_ids, probabilities=want_probabilities)
+    reads_all_edges = not replace and (len(edge_types) > 1 or distinct_neighbors) and ids.size > _MIN_SELECT_NODES
+    node_blocks = blocks(ids.size, nodes_per_block(count), checkpoint)
+    if reads_all_edges:  # races look at all edges of a node
+        degree_counts = degrees(version, edge_types=edge_types, node_type=node_type, ids=ids, types=types, direction=direction, checkpoint=checkpoint)
+        node_blocks = blocks_by_work(degree_counts.sum(axis=1) + count, BLOCK_EDGES, checkpoint)
+    with StopFlag(checkpoint) as stop:
+        for block in node_blocks if count else ():
+            is_single_block = block.stop - block.start == ids.size
+            block_ids, block_positions, block_columns = (ids, positions, columns) if is_single_block else (ids[block], positions[block], columns.slice_rows(block, count))
+            for nodes in locate_nodes(version, node_type, block_ids, types if types is None or is_single_block else types[block]):
+                union = [edge_type for edge_type, local_type in zip(edge_types, local_types, strict=True) if local_type == nodes.type_id]
                 if union:
-                    _draw(version, nodes, union, settled(own[nodes.at] if nodes.at.size else own), law, part, stop)
-    return answer.shaped((ids.size, count))
+                    _draw_for_type(version, nodes, union, as_kernel_array(block_positions[nodes.places] if nodes.places.size else block_positions), params, block_columns, stop)
+    return columns.to_draws((ids.size, count))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Answer:
+class _NeighborColumns:
     """Flat columns of the answer, [m * count]."""
 
     ids: NDArray[np.int64]
@@ -180,7 +180,7 @@ class _Answer:
     probabilities: NDArray[np.float64] | None
 
     @classmethod
-    def empty(cls, size: int, *, types: bool, weights: bool, eids: bool, probabilities: bool) -> _Answer:
+    def empty(cls, size: int, *, types: bool, weights: bool, eids: bool, probabilities: bool) -> _NeighborColumns:
         """Return an answer without neighbors, of the columns that are wanted."""
         return cls(
             ids=np.full(size, -1, np.int64),
@@ -190,18 +190,18 @@ class _Answer:
             probabilities=np.zeros(size, np.float64) if probabilities else None,
         )
 
-    def cut(self, block: slice, count: int) -> _Answer:
+    def slice_rows(self, block: slice, count: int) -> _NeighborColumns:
         """Return the rows of some nodes: views."""
-        own = slice(block.start * count, block.stop * count)
-        return _Answer(
-            ids=self.ids[own],
-            types=None if self.types is None else self.types[own],
-            weights=None if self.weights is None else self.weights[own],
-            eids=None if self.eids is None else self.eids[own],
-            probabilities=None if self.probabilities is None else self.probabilities[own],
+        selected = slice(block.start * count, block.stop * count)
+        return _NeighborColumns(
+            ids=self.ids[selected],
+            types=None if self.types is None else self.types[selected],
+            weights=None if self.weights is None else self.weights[selected],
+            eids=None if self.eids is None else self.eids[selected],
+            probabilities=None if self.probabilities is None else self.probabilities[selected],
         )
 
-    def shaped(self, shape: tuple[int, int]) -> NeighborDraws:
+    def to_draws(self, shape: tuple[int, int]) -> NeighborDraws:
         """Return the columns by node."""
         return NeighborDraws(
             ids=self.ids.reshape(shape),
@@ -217,70 +217,70 @@ class _Answer:
         return self.types is None and self.weights is None and self.eids is None and self.probabilities is None
 
 
-def _draw(version: Version, nodes: Located, union: list[int], positions: NDArray[np.int64], law: _Law, answer: _Answer, stop: Stop) -> None:
+def _draw_for_type(version: LocalVersion, nodes: LocatedNodes, union: list[int], positions: NDArray[np.int64], params: _DrawParams, columns: _NeighborColumns, stop: StopFlag) -> None:
     """Draw for the nodes of one type, and put their neighbors in place."""
-    sides = [adjacencies(version, edge_type, law.direction, uniform=law.uniform) for edge_type in union]
-    which = np.empty(nodes.rows.size * law.count if len(union) > 1 else 0, np.int32)
-    if law.replace:
-        slots = _draw_with_replacement(nodes, sides, positions, law, which, answer, stop)
-    elif law.different and len(union) > 1:
-        slots = _race_neighbors(version, nodes, union, sides, positions, law, which, stop)
-    elif law.different:
-        slots = np.full(nodes.rows.size * law.count, -1, np.int64)
-        for image, mine in nodes.of_parts(version):
-            _draw_different(image, mine, nodes.rows[mine], union[0], positions[mine], law, slots, stop)
+    sides = [adjacency_addresses(version, edge_type, params.direction, uniform=params.uniform) for edge_type in union]
+    type_indices = np.empty(nodes.rows.size * params.count if len(union) > 1 else 0, np.int32)
+    if params.replace:
+        slots = _draw_with_replacement(nodes, sides, positions, params, type_indices, columns, stop)
+    elif params.distinct_neighbors and len(union) > 1:
+        slots = _select_union_nodes(version, nodes, union, sides, positions, params, type_indices, stop)
+    elif params.distinct_neighbors:
+        slots = np.full(nodes.rows.size * params.count, -1, np.int64)
+        for image, node_indices in nodes.iter_parts(version):
+            _draw_distinct_nodes(image, node_indices, nodes.rows[node_indices], union[0], positions[node_indices], params, slots, stop)
     elif len(union) == 1:
-        slots = _draw_distinct(nodes, union[0], sides[0], positions, law, answer, stop)
+        slots = _draw_distinct_edges(nodes, union[0], sides[0], positions, params, columns, stop)
     else:
-        slots = np.full(nodes.rows.size * law.count, -1, np.int64)
-        which.fill(-1)
-        for image, mine in nodes.of_parts(version):
-            _race(image, mine, nodes.rows[mine], union, positions[mine], law, which, slots, stop)
-    if answer.only_ids and slots.size == 0:
+        slots = np.full(nodes.rows.size * params.count, -1, np.int64)
+        type_indices.fill(-1)
+        for image, node_indices in nodes.iter_parts(version):
+            _select_union_edges(image, node_indices, nodes.rows[node_indices], union, positions[node_indices], params, type_indices, slots, stop)
+    if columns.only_ids and slots.size == 0:
         return
-    which, slots = settled(which), settled(slots)
-    _gather(version, nodes, union, law, which, slots, answer)
-    if answer.probabilities is not None:
-        for image, mine in nodes.of_parts(version):
-            _place_probabilities(image, nodes, mine, union, law, which, slots, answer.probabilities, stop)
+    type_indices, slots = as_kernel_array(type_indices), as_kernel_array(slots)
+    _gather_columns(version, nodes, union, params, type_indices, slots, columns)
+    if columns.probabilities is not None:
+        for image, node_indices in nodes.iter_parts(version):
+            _write_probabilities(image, nodes, node_indices, union, params, type_indices, slots, columns.probabilities, stop)
 
 
 def _draw_with_replacement(
-    nodes: Located,
-    sides: list[Adjacencies],
+    nodes: LocatedNodes,
+    sides: list[AdjacencyAddresses],
     positions: NDArray[np.int64],
-    law: _Law,
-    which: NDArray[np.int32],
-    answer: _Answer,
-    stop: Stop,
+    params: _DrawParams,
+    type_indices: NDArray[np.int32],
+    columns: _NeighborColumns,
+    stop: StopFlag,
 ) -> NDArray[np.int64]:
     """Put drawn ids in place, and give the slots where something else of them is wanted."""
     if len(sides) > 1:
-        kernel.choose_types(_keys(law.type_key, positions), _measures(nodes, sides), np.int64(law.count), which, stop.flag)
+        kernel.choose_types(_keys(params.type_key, positions), _type_weights(nodes, sides), np.int64(params.count), type_indices, stop.flag)
         stop.check()
-    slots = np.full(0 if answer.only_ids else nodes.rows.size * law.count, -1, np.int64)
+    slots = np.full(0 if columns.only_ids else nodes.rows.size * params.count, -1, np.int64)
     if len(sides) == 1 and sides[0].all_packed:
         (side,) = sides
-        own = law.slot_key, positions, nodes.at, nodes.parts, nodes.rows, np.int64(law.count)
-        packed_kernel.draw_packed(*own, side.indptr, side.narrow, side.packed, side.cold, answer.ids, slots, stop.flag)
+        draw_inputs = params.slot_key, positions, nodes.places, nodes.parts, nodes.rows, np.int64(params.count)
+        packed_kernel.draw_packed(*draw_inputs, side.indptr, side.narrow, side.packed, side.cold, columns.ids, slots, stop.flag)
         stop.check()
         return slots
-    which = settled(which)
-    for mine, side in enumerate(sides):
+    type_indices = as_kernel_array(type_indices)
+    for type_index, side in enumerate(sides):
         kernel.draw_slots(
-            law.slot_key,
+            params.slot_key,
             positions,
-            nodes.at,
+            nodes.places,
             nodes.parts,
             nodes.rows,
-            np.int64(law.count),
-            which,
-            np.int32(mine),
+            np.int64(params.count),
+            type_indices,
+            np.int32(type_index),
             side.indptr,
             side.hot,
             side.cold,
             side.nbr,
-            answer.ids,
+            columns.ids,
             slots,
             stop.flag,
         )
@@ -288,75 +288,75 @@ def _draw_with_replacement(
     return slots
 
 
-def _draw_distinct(
-    nodes: Located, edge_type: int, side: Adjacencies, positions: NDArray[np.int64], law: _Law, answer: _Answer, stop: Stop
+def _draw_distinct_edges(
+    nodes: LocatedNodes, edge_type: int, side: AdjacencyAddresses, positions: NDArray[np.int64], params: _DrawParams, columns: _NeighborColumns, stop: StopFlag
 ) -> NDArray[np.int64]:
     """The same without replacement, from one edge type."""
-    kept = 2 * distinct.TILE if answer.only_ids else nodes.rows.size
-    slots = np.empty(kept * law.count, np.int64)
-    distinct.draw_distinct(
-        law.slot_key,
-        law.race_key(edge_type),
+    buffered_rows = 2 * distinct.TILE if columns.only_ids else nodes.rows.size
+    slots = np.empty(buffered_rows * params.count, np.int64)
+    distinct.draw_distinct_edges(
+        params.slot_key,
+        params.selection_key(edge_type),
         positions,
-        nodes.at,
+        nodes.places,
         nodes.parts,
         nodes.rows,
-        np.int64(law.count),
+        np.int64(params.count),
         side.indptr,
         side.weights,
         side.sums,
         side.hot,
         side.cold,
         side.nbr,
-        answer.ids,
+        columns.ids,
         slots,
         stop.flag,
     )
     stop.check()
-    return slots[:0] if answer.only_ids else slots
+    return slots[:0] if columns.only_ids else slots
 
 
-def _draw_different(
+def _draw_distinct_nodes(
     image: PartImage,
     nodes: NDArray[np.int64],
     rows: NDArray[np.int64],
     edge_type: int,
     positions: NDArray[np.int64],
-    law: _Law,
+    params: _DrawParams,
     slots: NDArray[np.int64],
-    stop: Stop,
+    stop: StopFlag,
 ) -> None:
     """Draw different neighbors along one edge type, for the nodes of one part."""
-    side, own = adjacency(image, edge_type, law.direction), np.empty(rows.size * law.count, np.int64)
-    weights, sums, hot, cold = (_F32, _F64, _U64, _U32) if law.uniform else (side.weights, side.sums, side.hot, side.cold)
-    keys, race_keys = _keys(law.slot_key, positions), _keys(law.race_key(edge_type), positions)
-    different.draw_different(keys, race_keys, settled(rows), np.int64(law.count), side.indptr, side.nbr, weights, sums, hot, cold, own, stop.flag)
+    side, part_slots = select_adjacency(image, edge_type, params.direction), np.empty(rows.size * params.count, np.int64)
+    weights, sums, alias_thresholds, alias_fractions = (_F32, _F64, _U64, _U32) if params.uniform else (side.weights, side.sums, side.hot, side.cold)
+    keys, selection_keys = _keys(params.slot_key, positions), _keys(params.selection_key(edge_type), positions)
+    different.draw_distinct_nodes(keys, selection_keys, as_kernel_array(rows), np.int64(params.count), side.indptr, side.nbr, weights, sums, alias_thresholds, alias_fractions, part_slots, stop.flag)
     stop.check()
-    slots.reshape(-1, law.count)[nodes] = own.reshape(-1, law.count)
+    slots.reshape(-1, params.count)[nodes] = part_slots.reshape(-1, params.count)
 
 
-def _race_neighbors(
-    version: Version,
-    nodes: Located,
+def _select_union_nodes(
+    version: LocalVersion,
+    nodes: LocatedNodes,
     union: list[int],
-    sides: list[Adjacencies],
+    sides: list[AdjacencyAddresses],
     positions: NDArray[np.int64],
-    law: _Law,
-    which: NDArray[np.int32],
-    stop: Stop,
+    params: _DrawParams,
+    type_indices: NDArray[np.int32],
+    stop: StopFlag,
 ) -> NDArray[np.int64]:
     """Draw different neighbors along several edge types: one exponential race over all of them."""
-    slots = np.empty(nodes.rows.size * law.count, np.int64)
-    union_kernel.race_neighbors(
-        settled(np.stack([_keys(law.race_key(edge_type), positions) for edge_type in union])),
+    slots = np.empty(nodes.rows.size * params.count, np.int64)
+    union_kernel.select_union_nodes(
+        as_kernel_array(np.stack([_keys(params.selection_key(edge_type), positions) for edge_type in union])),
         nodes.parts,
         nodes.rows,
-        np.int64(law.count),
-        settled(np.array([ends(version, edge_type, law.direction)[1] for edge_type in union], np.int32)),
-        settled(np.stack([side.indptr for side in sides])),
-        settled(np.stack([side.nbr for side in sides])),
-        settled(np.stack([side.weights for side in sides])),
-        which,
+        np.int64(params.count),
+        as_kernel_array(np.array([end_types(version, edge_type, params.direction)[1] for edge_type in union], np.int32)),
+        as_kernel_array(np.stack([side.indptr for side in sides])),
+        as_kernel_array(np.stack([side.nbr for side in sides])),
+        as_kernel_array(np.stack([side.weights for side in sides])),
+        type_indices,
         slots,
         stop.flag,
     )
@@ -364,43 +364,43 @@ def _race_neighbors(
     return slots
 
 
-def _measures(nodes: Located, sides: list[Adjacencies]) -> NDArray[np.float64]:
+def _type_weights(nodes: LocatedNodes, sides: list[AdjacencyAddresses]) -> NDArray[np.float64]:
     """float64[types, m]: what each edge type weighs at each node, read-only."""
     out = np.empty((len(sides), nodes.rows.size), np.float64)
     for t, side in enumerate(sides):
-        measure(nodes.parts, nodes.rows, side.indptr, side.sums, out[t])
-    return settled(out)
+        measure_nodes(nodes.parts, nodes.rows, side.indptr, side.sums, out[t])
+    return as_kernel_array(out)
 
 
-def _race(
+def _select_union_edges(
     image: PartImage,
     nodes: NDArray[np.int64],
     rows: NDArray[np.int64],
     union: list[int],
     positions: NDArray[np.int64],
-    law: _Law,
-    which: NDArray[np.int32],
+    params: _DrawParams,
+    type_indices: NDArray[np.int32],
     slots: NDArray[np.int64],
-    stop: Stop,
+    stop: StopFlag,
 ) -> None:
     """Draw without replacement from several edge types: one exponential race over all of their edges, for the nodes of one part."""
-    count, rows = np.int64(law.count), settled(rows)
-    sides = [adjacency(image, edge_type, law.direction) for edge_type in union]
-    degrees = settled(_sums(rows, sides, uniform=True))
-    sizes, keys = np.zeros(rows.size, np.int64), np.empty(rows.size * law.count, np.float64)
-    own_which, own_slots = np.empty(keys.size, np.int32), np.empty(keys.size, np.int64)
-    for mine, side in enumerate(sides):
-        weights = _F32 if law.uniform else side.weights
-        race_keys = _keys(law.race_key(union[mine]), positions)
-        union_kernel.race_union(race_keys, rows, degrees, count, np.int32(mine), side.indptr, weights, sizes, keys, own_which, own_slots, stop.flag)
+    count, rows = np.int64(params.count), as_kernel_array(rows)
+    sides = [select_adjacency(image, edge_type, params.direction) for edge_type in union]
+    degrees = as_kernel_array(_total_weights(rows, sides, uniform=True))
+    sizes, keys = np.zeros(rows.size, np.int64), np.empty(rows.size * params.count, np.float64)
+    part_type_indices, part_slots = np.empty(keys.size, np.int32), np.empty(keys.size, np.int64)
+    for type_index, side in enumerate(sides):
+        weights = _F32 if params.uniform else side.weights
+        selection_keys = _keys(params.selection_key(union[type_index]), positions)
+        union_kernel.select_union_edges(selection_keys, rows, degrees, count, np.int32(type_index), side.indptr, weights, sizes, keys, part_type_indices, part_slots, stop.flag)
     stop.check()
-    union_kernel.finish_union(degrees, count, sizes, keys, own_which, own_slots, stop.flag)
+    union_kernel.sort_union(degrees, count, sizes, keys, part_type_indices, part_slots, stop.flag)
     stop.check()
-    which.reshape(-1, law.count)[nodes] = own_which.reshape(-1, law.count)
-    slots.reshape(-1, law.count)[nodes] = own_slots.reshape(-1, law.count)
+    type_indices.reshape(-1, params.count)[nodes] = part_type_indices.reshape(-1, params.count)
+    slots.reshape(-1, params.count)[nodes] = part_slots.reshape(-1, params.count)
 
 
-def _sums(rows: NDArray[np.int64], sides: list[Adjacency], *, uniform: bool) -> NDArray[np.float64]:
+def _total_weights(rows: NDArray[np.int64], sides: list[AdjacencyImage], *, uniform: bool) -> NDArray[np.float64]:
     """float64[m]: what all edge types together weigh at each of one part's rows."""
     out = np.empty((len(sides), rows.size), np.float64)
     for t, side in enumerate(sides):
@@ -409,45 +409,45 @@ def _sums(rows: NDArray[np.int64], sides: list[Adjacency], *, uniform: bool) -> 
     return total
 
 
-def _place_probabilities(
+def _write_probabilities(
     image: PartImage,
-    nodes: Located,
-    mine: NDArray[np.int64],
+    nodes: LocatedNodes,
+    node_indices: NDArray[np.int64],
     union: list[int],
-    law: _Law,
-    which: NDArray[np.int32],
+    params: _DrawParams,
+    type_indices: NDArray[np.int32],
     slots: NDArray[np.int64],
     out: NDArray[np.float64],
-    stop: Stop,
+    stop: StopFlag,
 ) -> None:
     """Put the probabilities of one part's draws in place."""
-    sides = [adjacency(image, edge_type, law.direction) for edge_type in union]
-    rows = settled(nodes.rows[mine])
-    drawn = Drawn(
-        count=law.count,
+    sides = [select_adjacency(image, edge_type, params.direction) for edge_type in union]
+    rows = as_kernel_array(nodes.rows[node_indices])
+    draws = UnionDraws(
+        count=params.count,
         rows=rows,
-        at=settled(nodes.at[mine] if nodes.at.size else mine),
-        sources=[Source(indptr=side.indptr, weights=_F32 if law.uniform else side.weights) for side in sides],
-        totals=settled(_sums(rows, sides, uniform=law.uniform)),
-        degrees=settled(_sums(rows, sides, uniform=True)),
-        which=settled(which.reshape(-1, law.count)[mine].reshape(-1)) if which.size else which,
-        slots=settled(slots.reshape(-1, law.count)[mine].reshape(-1)),
+        places=as_kernel_array(nodes.places[node_indices] if nodes.places.size else node_indices),
+        sources=[EdgeSource(indptr=side.indptr, weights=_F32 if params.uniform else side.weights) for side in sides],
+        totals=as_kernel_array(_total_weights(rows, sides, uniform=params.uniform)),
+        degrees=as_kernel_array(_total_weights(rows, sides, uniform=True)),
+        type_indices=as_kernel_array(type_indices.reshape(-1, params.count)[node_indices].reshape(-1)) if type_indices.size else type_indices,
+        slots=as_kernel_array(slots.reshape(-1, params.count)[node_indices].reshape(-1)),
     )
-    place_probabilities(drawn, replace=law.replace, out=out, stop=stop)
+    write_probabilities(draws, replace=params.replace, out=out, stop=stop)
 
 
-def _gather(
-    version: Version, nodes: Located, union: list[int], law: _Law, which: NDArray[np.int32], slots: NDArray[np.int64], answer: _Answer
+def _gather_columns(
+    version: LocalVersion, nodes: LocatedNodes, union: list[int], params: _DrawParams, type_indices: NDArray[np.int32], slots: NDArray[np.int64], columns: _NeighborColumns
 ) -> None:
     """Put what is wanted of the drawn slots in place; ids are there unless they were drawn from a union without replacement, or are different."""
-    count = np.int64(law.count)
-    if answer.types is not None:
-        kernel.place_types(slots, nodes.at, count, which, settled(np.array(union, np.int32)), answer.types)
-    for mine, edge_type in enumerate(union):
-        side, of = adjacencies(version, edge_type, law.direction), np.int32(mine)
-        if not law.replace and (len(union) > 1 or law.different):
-            kernel.gather_ids(slots, nodes.at, nodes.parts, count, which, of, side.nbr, answer.ids)
-        if answer.eids is not None:
-            kernel.gather_ids(slots, nodes.at, nodes.parts, count, which, of, side.eid, answer.eids)
-        if answer.weights is not None:
-            kernel.gather_weights(slots, nodes.at, nodes.parts, count, which, of, side.weights, answer.weights)
+    count = np.int64(params.count)
+    if columns.types is not None:
+        kernel.write_types(slots, nodes.places, count, type_indices, as_kernel_array(np.array(union, np.int32)), columns.types)
+    for i, edge_type in enumerate(union):
+        side, type_index = adjacency_addresses(version, edge_type, params.direction), np.int32(i)
+        if not params.replace and (len(union) > 1 or params.distinct_neighbors):
+            kernel.gather_ids(slots, nodes.places, nodes.parts, count, type_indices, type_index, side.nbr, columns.ids)
+        if columns.eids is not None:
+            kernel.gather_ids(slots, nodes.places, nodes.parts, count, type_indices, type_index, side.eid, columns.eids)
+        if columns.weights is not None:
+            kernel.gather_weights(slots, nodes.places, nodes.parts, count, type_indices, type_index, side.weights, columns.weights)

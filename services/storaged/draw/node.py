@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit import rng
-from graphkit.jit import addresses_of, settled
-from storaged.draw.blocks import DRAWS, Checkpoint, blocks, never
-from storaged.draw.entries import Entries, draw_ids, draw_rows, entries_of, read_ids, shares_of
-from storaged.draw.race import Race
-from storaged.draw.version import NODE, Version, checked_outputs
-from storaged.kernel.probability import place_shares
+from graphkit.jit import addresses_of, as_kernel_array
+from storaged.draw.blocks import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
+from storaged.draw.entries import DrawEntries, draw_ids, draw_rows, build_entries, read_ids, row_shares
+from storaged.draw.race import ExponentialSelection
+from storaged.draw.version import NODE, LocalVersion, check_output_size
+from storaged.kernel.probability import write_row_shares
 from storaged.store.image import EMPTY_F32, NodeImage
 
 
@@ -32,7 +32,7 @@ class NodeDraws:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class NodeRace:
+class DistinctNodeDraws:
     """The first of a race over nodes, in order of arrival."""
 
     ids: NDArray[np.int64]
@@ -45,8 +45,8 @@ class NodeRace:
     """float64[k], as in `NodeDraws`; when wanted."""
 
 
-def nodes(
-    version: Version,
+def sample_nodes(
+    version: LocalVersion,
     *,
     types: Sequence[int],
     parts: Sequence[int],
@@ -55,7 +55,7 @@ def nodes(
     count: int,
     uniform: bool,
     want_probabilities: bool = False,
-    checkpoint: Checkpoint = never,
+    checkpoint: Checkpoint = no_checkpoint,
 ) -> NodeDraws:
     """The draws start .. start + count - 1 that fall on ``parts``, in order.
 
@@ -81,44 +81,44 @@ def nodes(
     InvalidRequest, NotFound, Unavailable
         Where a number is impossible, there is nothing to draw, or a part is not held here.
     """
-    entries = entries_of(version, NODE, types=types, parts=parts, uniform=uniform)
-    own: dict[str, Any] = {"uniform": uniform, "want_probabilities": want_probabilities}
-    checked_outputs("count", count)
-    found = [drawn(entries, seed, start + block.start, block.stop - block.start, **own) for block in blocks(count, DRAWS, checkpoint)]
-    if len(found) == 1:
-        return found[0]
+    entries = build_entries(version, NODE, types=types, parts=parts, uniform=uniform)
+    options: dict[str, Any] = {"uniform": uniform, "want_probabilities": want_probabilities}
+    check_output_size("count", count)
+    block_draws = [draw_local_nodes(entries, seed, start + block.start, block.stop - block.start, **options) for block in blocks(count, BLOCK_DRAWS, checkpoint)]
+    if len(block_draws) == 1:
+        return block_draws[0]
     return NodeDraws(
-        ids=np.concatenate([each.ids for each in found]),
-        types=joined([each.types for each in found]),
-        probabilities=joined([each.probabilities for each in found]),
+        ids=np.concatenate([draws.ids for draws in block_draws]),
+        types=concat_columns([draws.types for draws in block_draws]),
+        probabilities=concat_columns([draws.probabilities for draws in block_draws]),
     )
 
 
-def joined(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+def concat_columns(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
     """Return the columns of blocks one after another; None where there is none."""
-    given = [column for column in columns if column is not None]
-    return np.concatenate(given) if given else None
+    present = [column for column in columns if column is not None]
+    return np.concatenate(present) if present else None
 
 
-def drawn(
-    entries: Entries, seed: int, start: int, count: int, *, numbers: NDArray[np.int64] | None = None, uniform: bool, want_probabilities: bool
+def draw_local_nodes(
+    entries: DrawEntries, seed: int, start: int, count: int, *, draw_indices: NDArray[np.int64] | None = None, uniform: bool, want_probabilities: bool
 ) -> NodeDraws:
-    """The draws start .. start + count - 1, or those of ``numbers``, that fall on local entries, in order."""
+    """The draws start .. start + count - 1, or those of ``draw_indices``, that fall on local entries, in order."""
     part_key, row_key = rng.key_of(seed, rng.PART, NODE), rng.key_of(seed, rng.NODE_ROW)
     if not want_probabilities:
-        ids, of_type = draw_ids(entries, part_key, row_key, start, count, numbers)
-        return NodeDraws(ids=ids, types=None if entries.of_one_type else of_type, probabilities=None)
-    rows, of_entry = draw_rows(entries, part_key, row_key, start, count, numbers)
-    decisive = addresses_of(EMPTY_F32 if image is None else _decisive(image.nodes[type_id], uniform) for type_id, image in entries.images)
+        ids, drawn_types = draw_ids(entries, part_key, row_key, start, count, draw_indices)
+        return NodeDraws(ids=ids, types=None if entries.is_single_type else drawn_types, probabilities=None)
+    rows, entry_indices = draw_rows(entries, part_key, row_key, start, count, draw_indices)
+    weight_addresses = addresses_of(EMPTY_F32 if image is None else _draw_weights(image.nodes[type_id], uniform) for type_id, image in entries.images)
     return NodeDraws(
-        ids=read_ids(entries, of_entry, rows),
-        types=None if entries.of_one_type else entries.shares.types[of_entry],
-        probabilities=shares_of(decisive, of_entry, rows, entries.shares.total),
+        ids=read_ids(entries, entry_indices, rows),
+        types=None if entries.is_single_type else entries.shares.types[entry_indices],
+        probabilities=row_shares(weight_addresses, entry_indices, rows, entries.shares.total),
     )
 
 
-def race_nodes(
-    version: Version,
+def sample_distinct_nodes(
+    version: LocalVersion,
     *,
     types: Sequence[int],
     parts: Sequence[int],
@@ -128,8 +128,8 @@ def race_nodes(
     taken_types: NDArray[np.int32],
     uniform: bool = False,
     want_probabilities: bool = False,
-    checkpoint: Checkpoint = never,
-) -> NodeRace:
+    checkpoint: Checkpoint = no_checkpoint,
+) -> DistinctNodeDraws:
     """The ``count`` nodes of ``parts`` with the smallest exponential keys among those not taken.
 
     Parameters
@@ -148,28 +148,28 @@ def race_nodes(
     InvalidRequest, Unavailable
         As `nodes`.
     """
-    race = Race(version, NODE, types=types, parts=parts, count=count, taken_ids=taken_ids, taken_types=taken_types, checkpoint=checkpoint)
-    for type_id, image in race.entries:
+    selection = ExponentialSelection(version, NODE, types=types, parts=parts, count=count, taken_ids=taken_ids, taken_types=taken_types, checkpoint=checkpoint)
+    for type_id, image in selection.entries:
         node = image.nodes[type_id]
-        race.run(seed, type_id, image, rows=node.rows, ids=node.ids, live=node.live, weights=node.weights, uniform=uniform)
-    race.finish()
-    probabilities = np.empty(race.tags.size, np.float64) if want_probabilities else None
+        selection.add_rows(seed, type_id, image, rows=node.rows, ids=node.ids, live=node.live, weights=node.weights, uniform=uniform)
+    selection.finish()
+    probabilities = np.empty(selection.tags.size, np.float64) if want_probabilities else None
     if probabilities is not None:
-        total = version.shares(NODE, types, uniform).total
-        for type_id, image in race.entries:
-            rows, places = race.rows_of(type_id, image.part)
-            place_shares(rows, places, _decisive(image.nodes[type_id], uniform), total, probabilities)
-    return NodeRace(ids=race.items, types=race.tags, keys=race.keys, probabilities=probabilities)
+        total = version.part_shares(NODE, types, uniform).total
+        for type_id, image in selection.entries:
+            rows, places = selection.selected_rows(type_id, image.part)
+            write_row_shares(rows, places, _draw_weights(image.nodes[type_id], uniform), total, probabilities)
+    return DistinctNodeDraws(ids=selection.items, types=selection.tags, keys=selection.keys, probabilities=probabilities)
 
 
-def rest_of_nodes(
-    version: Version,
+def remaining_node_weight(
+    version: LocalVersion,
     *,
     types: Sequence[int],
     parts: Sequence[int],
     taken_ids: NDArray[np.int64],
     taken_types: NDArray[np.int32],
-    checkpoint: Checkpoint = never,
+    checkpoint: Checkpoint = no_checkpoint,
 ) -> NDArray[np.float64]:
     """The weight of the nodes that are not taken: float64[types, parts], both ascending and each once.
 
@@ -183,14 +183,14 @@ def rest_of_nodes(
     InvalidRequest, Unavailable
         As there.
     """
-    race = Race(version, NODE, types=types, parts=parts, count=0, taken_ids=taken_ids, taken_types=taken_types, checkpoint=checkpoint)
-    rests = []
-    for type_id, image in race.entries:
+    selection = ExponentialSelection(version, NODE, types=types, parts=parts, count=0, taken_ids=taken_ids, taken_types=taken_types, checkpoint=checkpoint)
+    remaining = []
+    for type_id, image in selection.entries:
         node = image.nodes[type_id]
-        rests.append(race.rest(type_id, image, rows=node.rows, ids=node.ids, live=node.live, weights=node.weights))
-    return np.array(rests, np.float64).reshape(len(set(types)), len(set(parts)))
+        remaining.append(selection.remaining_weight(type_id, image, rows=node.rows, ids=node.ids, live=node.live, weights=node.weights))
+    return np.array(remaining, np.float64).reshape(len(set(types)), len(set(parts)))
 
 
-def _decisive(node: NodeImage, uniform: bool) -> NDArray[np.float32]:
+def _draw_weights(node: NodeImage, uniform: bool) -> NDArray[np.float32]:
     """The weights that decide a draw, empty where all are 1."""
-    return settled(EMPTY_F32) if uniform else node.weights
+    return as_kernel_array(EMPTY_F32) if uniform else node.weights

@@ -9,24 +9,24 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest
 from graphkit import rng, split
-from storaged.draw.blocks import DRAWS, Checkpoint, blocks, never
-from storaged.draw.entries import entries_of
-from storaged.draw.node import NodeDraws, drawn
-from storaged.draw.version import NODE, Version, checked_length, checked_outputs
+from storaged.draw.blocks import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
+from storaged.draw.entries import build_entries
+from storaged.draw.node import NodeDraws, draw_local_nodes
+from storaged.draw.version import NODE, LocalVersion, check_length, check_output_size
 
-_NUMBERS = 1 << 32
+_INDEX_LIMIT = 1 << 32
 
 
-def numbered_nodes(
-    version: Version,
+def sample_nodes_by_index(
+    version: LocalVersion,
     *,
     types: Sequence[int],
-    numbers: NDArray[np.int64],
+    draw_indices: NDArray[np.int64],
     kinds: NDArray[np.int32] | None = None,
     seed: int,
     uniform: bool,
     want_probabilities: bool = False,
-    checkpoint: Checkpoint = never,
+    checkpoint: Checkpoint = no_checkpoint,
 ) -> NodeDraws:
     """The draws of these numbers, in their order: as `storaged.draw.nodes` draws them.
 
@@ -34,7 +34,7 @@ def numbered_nodes(
     ----------
     version, types, seed, uniform, want_probabilities, checkpoint
         As there.
-    numbers : int64[k]
+    draw_indices : int64[k]
         In 0 .. 2^32 - 1; of draws that fall on parts held here.
     kinds : int32[k], optional
         The one type that each is drawn from; left out, each is drawn from all of ``types`` together.
@@ -44,28 +44,28 @@ def numbered_nodes(
     InvalidRequest, NotFound, Unavailable
         As there.
     """
-    checked_outputs("numbers", numbers.size)
-    if numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < _NUMBERS:
-        raise InvalidRequest(f"numbers: found {int(numbers.min())} to {int(numbers.max())}; expected 0 to {_NUMBERS - 1}")
+    check_output_size("numbers", draw_indices.size)
+    if draw_indices.size and not 0 <= int(draw_indices.min()) <= int(draw_indices.max()) < _INDEX_LIMIT:
+        raise InvalidRequest(f"numbers: found {int(draw_indices.min())} to {int(draw_indices.max())}; expected 0 to {_INDEX_LIMIT - 1}")
     if kinds is not None:
-        checked_length("kinds", kinds, numbers.size)
-    ids, of_type = np.empty(numbers.size, np.int64), np.empty(numbers.size, np.int32)
-    probabilities = np.empty(numbers.size, np.float64) if want_probabilities else None
-    lots: list[tuple[Sequence[int], NDArray[np.int64]]] = [(types, np.arange(numbers.size))]
+        check_length("kinds", kinds, draw_indices.size)
+    ids, drawn_types = np.empty(draw_indices.size, np.int64), np.empty(draw_indices.size, np.int32)
+    probabilities = np.empty(draw_indices.size, np.float64) if want_probabilities else None
+    groups: list[tuple[Sequence[int], NDArray[np.int64]]] = [(types, np.arange(draw_indices.size))]
     if kinds is not None:
-        lots = [([int(kind)], np.flatnonzero(kinds == kind)) for kind in np.unique(kinds)]
-    pieces = [(drawn_from, at[block]) for drawn_from, at in lots for block in blocks(at.size, DRAWS, never)]
-    for piece, (drawn_from, at) in enumerate(pieces):
-        if not at.size:
+        groups = [([int(kind)], np.flatnonzero(kinds == kind)) for kind in np.unique(kinds)]
+    pieces = [(source_types, places[block]) for source_types, places in groups for block in blocks(places.size, BLOCK_DRAWS, no_checkpoint)]
+    for i, (source_types, places) in enumerate(pieces):
+        if not places.size:
             continue
-        if piece:
+        if i:
             checkpoint()
-        entries = entries_of(version, NODE, types=drawn_from, parts=list(version.parts), uniform=uniform)
-        found = drawn(entries, seed, 0, at.size, numbers=numbers[at], uniform=uniform, want_probabilities=want_probabilities)
-        if found.ids.size < at.size:
-            for entry in split.choose_at(rng.key_of(seed, rng.PART, NODE), numbers[at], entries.shares):
+        entries = build_entries(version, NODE, types=source_types, parts=list(version.parts), uniform=uniform)
+        draws = draw_local_nodes(entries, seed, 0, places.size, draw_indices=draw_indices[places], uniform=uniform, want_probabilities=want_probabilities)
+        if draws.ids.size < places.size:
+            for entry in split.choose_entries_at(rng.key_of(seed, rng.PART, NODE), draw_indices[places], entries.shares):
                 version.image(int(entries.shares.parts[entry]))
-        ids[at], of_type[at] = found.ids, drawn_from[0] if found.types is None else found.types
-        if probabilities is not None and found.probabilities is not None:
-            probabilities[at] = found.probabilities
-    return NodeDraws(ids=ids, types=of_type, probabilities=probabilities)
+        ids[places], drawn_types[places] = draws.ids, source_types[0] if draws.types is None else draws.types
+        if probabilities is not None and draws.probabilities is not None:
+            probabilities[places] = draws.probabilities
+    return NodeDraws(ids=ids, types=drawn_types, probabilities=probabilities)

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest
 from graphkit import index, rng
-from graphkit.jit import settled
-from storaged.draw.blocks import Checkpoint, blocks, never
-from storaged.draw.stops import Stop
-from storaged.draw.version import NODE, Version, checked_length, checked_outputs
+from graphkit.jit import as_kernel_array
+from storaged.draw.blocks import Checkpoint, blocks, no_checkpoint
+from storaged.draw.stops import StopFlag
+from storaged.draw.version import NODE, LocalVersion, check_length, check_output_size
 from storaged.kernel import probability, race
 from storaged.store.image import F32, I64, U8, PartImage
 
@@ -20,12 +20,12 @@ _ROWS, _SORTED = 1 << 20, 1 << 16
 """Rows that are run, and arrivals that are sorted, in a first block."""
 
 
-class Race:
+class ExponentialSelection:
     """The first ``count`` arrivals so far, and after `finish` in order."""
 
     def __init__(
         self,
-        version: Version,
+        version: LocalVersion,
         element: int,
         *,
         types: Sequence[int],
@@ -33,32 +33,32 @@ class Race:
         count: int,
         taken_ids: NDArray[np.int64],
         taken_types: NDArray[np.int32],
-        checkpoint: Checkpoint = never,
+        checkpoint: Checkpoint = no_checkpoint,
     ) -> None:
-        checked_outputs("count", count)
+        check_output_size("count", count)
         self._checkpoint = checkpoint
-        checked_length("taken_types", taken_types, taken_ids.size)
+        check_length("taken_types", taken_types, taken_ids.size)
         for part in parts:
             if not 0 <= part < version.schema.parts:
                 raise InvalidRequest(f"part {part}: the space has {version.schema.parts}")
         for type_id in types:
             version.type_name(element, type_id)
         self.entries = [(type_id, version.image(part)) for type_id in sorted(set(types)) for part in sorted(set(parts))]
-        rows = (image.nodes[t].rows if element == NODE else image.edges[t].out.nbr.size for t, image in self.entries)
+        rows = (image.nodes[t].rows if element == NODE else image.edges[t].outgoing.nbr.size for t, image in self.entries)
         count = min(count, sum(rows))  # more do not arrive
         self.keys, self.tags = np.empty(count, np.float64), np.empty(count, np.int32)
-        self.items, self.marks = np.empty(count, np.int64), np.empty(count, np.int64)
+        self.items, self.payloads = np.empty(count, np.int64), np.empty(count, np.int64)
         self._element = element
         self._size = 0
-        self._taken = {t: settled(index.build_index(np.unique(taken_ids[taken_types == t]))[0]) for t in sorted(set(types))}
+        self._excluded = {t: as_kernel_array(index.build_index(np.unique(taken_ids[taken_types == t]))[0]) for t in sorted(set(types))}
 
-    def run(self, seed: int, type_id: int, image: PartImage, *, rows: int, ids: I64, live: U8, weights: F32, uniform: bool) -> None:
+    def add_rows(self, seed: int, type_id: int, image: PartImage, *, rows: int, ids: I64, live: U8, weights: F32, uniform: bool) -> None:
         """Let the rows of one (type, part) take part."""
-        taken, key = self._taken[type_id], rng.key_of(seed, rng.RACE, self._element, type_id)
-        with Stop(self._checkpoint) as stop:
+        excluded, key = self._excluded[type_id], rng.key_of(seed, rng.EXPONENTIAL_KEY, self._element, type_id)
+        with StopFlag(self._checkpoint) as stop:
             for block in blocks(rows, _ROWS, self._checkpoint):
                 self._size = int(
-                    race.race_rows(
+                    race.select_rows(
                         key,
                         np.int32(type_id),
                         np.int64(block.start),
@@ -69,12 +69,12 @@ class Race:
                         live,
                         weights,
                         uniform,
-                        taken,
-                        index.shift_of(taken),
+                        excluded,
+                        index.shift_of(excluded),
                         self.keys,
                         self.tags,
                         self.items,
-                        self.marks,
+                        self.payloads,
                         np.int64(self._size),
                         stop.flag,
                     )
@@ -83,24 +83,24 @@ class Race:
 
     def finish(self) -> None:
         """Put the arrivals in order and drop what is left of the heap."""
-        with Stop(self._checkpoint) as stop:
+        with StopFlag(self._checkpoint) as stop:
             for block in blocks(self._size, _SORTED, self._checkpoint):
                 first, last = np.int64(self._size - block.stop), np.int64(self._size - block.start)
-                race.finish_race(self.keys, self.tags, self.items, self.marks, first, last, stop.flag)
+                race.sort_selection(self.keys, self.tags, self.items, self.payloads, first, last, stop.flag)
                 stop.check()
         self.keys, self.tags = self.keys[: self._size], self.tags[: self._size]
-        self.items, self.marks = self.items[: self._size], self.marks[: self._size]
+        self.items, self.payloads = self.items[: self._size], self.payloads[: self._size]
 
-    def rows_of(self, type_id: int, part: int) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    def selected_rows(self, type_id: int, part: int) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
         """The rows that came from one (type, part), and their places among the arrivals; once finished."""
-        places = np.flatnonzero((self.tags == type_id) & (self.marks >> 32 == part))
-        return settled(self.marks[places] & 0xFFFFFFFF), settled(places.astype(np.uint32))
+        places = np.flatnonzero((self.tags == type_id) & (self.payloads >> 32 == part))
+        return as_kernel_array(self.payloads[places] & 0xFFFFFFFF), as_kernel_array(places.astype(np.uint32))
 
-    def rest(self, type_id: int, image: PartImage, *, rows: int, ids: I64, live: U8, weights: F32) -> float:
+    def remaining_weight(self, type_id: int, image: PartImage, *, rows: int, ids: I64, live: U8, weights: F32) -> float:
         """The weight of the rows of one (type, part) that are not taken."""
-        taken, sums = self._taken[type_id], np.zeros(2, np.float64)
+        excluded, sums = self._excluded[type_id], np.zeros(2, np.float64)
         part, parts = np.int64(image.part), np.int64(image.parts)
         for block in blocks(rows, _ROWS, self._checkpoint):
-            own = np.int64(block.start), np.int64(block.stop)
-            probability.rest_of_rows(*own, ids, parts, part, live, weights, taken, index.shift_of(taken), sums)
+            bounds = np.int64(block.start), np.int64(block.stop)
+            probability.sum_remaining_rows(*bounds, ids, parts, part, live, weights, excluded, index.shift_of(excluded), sums)
         return float(sums[0] + sums[1])

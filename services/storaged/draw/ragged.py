@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import settled
-from storaged.draw.lookup import adjacency, checked_edge_types, groups_of
-from storaged.draw.version import Version, checked_found
+from graphkit.jit import as_kernel_array
+from storaged.draw.lookup import select_adjacency, resolve_local_types, group_nodes
+from storaged.draw.version import LocalVersion, check_row_count
 from storaged.kernel import rows as kernel_rows
 from storaged.store.image import EMPTY_F64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ragged:
+class RaggedNeighbors:
     """All neighbors of the nodes of a request, by (edge type as asked for, neighbor id, edge id)."""
 
     indptr: NDArray[np.int64]
@@ -32,7 +32,7 @@ class Ragged:
 
 
 def read_neighbors(
-    version: Version,
+    version: LocalVersion,
     *,
     edge_types: Sequence[int],
     node_type: int,
@@ -41,7 +41,7 @@ def read_neighbors(
     direction: int,
     want_weights: bool,
     want_edge_ids: bool,
-) -> Ragged:
+) -> RaggedNeighbors:
     """All neighbors of each node; unknown nodes have none.
 
     Parameters
@@ -54,39 +54,39 @@ def read_neighbors(
     InvalidRequest, Unavailable
         As there; also where the answer would be too large.
     """
-    near = checked_edge_types(version, edge_types, node_type, direction)
-    groups = list(groups_of(version, node_type, ids, types))
+    local_types = resolve_local_types(version, edge_types, node_type, direction)
+    groups = list(group_nodes(version, node_type, ids, types))
     degrees = np.zeros(ids.size, np.int64)
     for group in groups:
-        for edge_type, end in zip(edge_types, near, strict=True):
-            if end == group.type_id:
-                measure = np.empty(group.rows.size, np.float64)
-                kernel_rows.measure_rows(group.rows, adjacency(group.image, edge_type, direction).indptr, settled(EMPTY_F64), measure)
-                degrees[group.at] += measure.astype(np.int64)
+        for edge_type, local_type in zip(edge_types, local_types, strict=True):
+            if local_type == group.type_id:
+                group_degrees = np.empty(group.rows.size, np.float64)
+                kernel_rows.measure_rows(group.rows, select_adjacency(group.image, edge_type, direction).indptr, as_kernel_array(EMPTY_F64), group_degrees)
+                degrees[group.places] += group_degrees.astype(np.int64)
     indptr = np.zeros(ids.size + 1, np.int64)
     np.cumsum(degrees, out=indptr[1:])
     total = int(indptr[-1])
-    checked_found("neighbors", total, 12 + 4 * want_weights + 8 * want_edge_ids)
+    check_row_count("neighbors", total, 12 + 4 * want_weights + 8 * want_edge_ids)
     out_ids, out_types = np.empty(total, np.int64), np.empty(total, np.int32)
     weights = np.empty(total if want_weights else 0, np.float32)
     eids = np.empty(total if want_edge_ids else 0, np.int64)
     cursor = indptr[:-1].copy()
     for group in groups:
-        for edge_type, end in zip(edge_types, near, strict=True):
-            if end == group.type_id:
-                near_end = adjacency(group.image, edge_type, direction)
+        for edge_type, local_type in zip(edge_types, local_types, strict=True):
+            if local_type == group.type_id:
+                edges = select_adjacency(group.image, edge_type, direction)
                 kernel_rows.copy_rows(
                     group.rows,
-                    group.at,
+                    group.places,
                     cursor,
-                    near_end.indptr,
-                    near_end.nbr,
-                    near_end.eid,
-                    near_end.weights,
+                    edges.indptr,
+                    edges.nbr,
+                    edges.eid,
+                    edges.weights,
                     np.int32(edge_type),
                     out_ids,
                     out_types,
                     weights,
                     eids,
                 )
-    return Ragged(indptr=indptr, ids=out_ids, types=out_types, weights=weights if want_weights else None, eids=eids if want_edge_ids else None)
+    return RaggedNeighbors(indptr=indptr, ids=out_ids, types=out_types, weights=weights if want_weights else None, eids=eids if want_edge_ids else None)

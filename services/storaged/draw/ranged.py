@@ -8,28 +8,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto.condition import Condition
-from asterism_proto.meaning import bound
+from asterism_proto.condition import Filter
+from asterism_proto.meaning import bind
 from graphkit import rng
-from graphkit.jit import addresses_of, settled
-from storaged.draw.blocks import NODES, Checkpoint, blocks, never, per_node
-from storaged.draw.intervals import answers, key_runs
-from storaged.draw.lookup import OUT, Located, adjacencies, checked_edge_types, located
+from graphkit.jit import addresses_of, as_kernel_array
+from storaged.draw.blocks import BLOCK_NODES, Checkpoint, blocks, no_checkpoint, nodes_per_block
+from storaged.draw.intervals import can_resolve, key_runs
+from storaged.draw.lookup import OUT, LocatedNodes, adjacency_addresses, resolve_local_types, locate_nodes
 from storaged.draw.neighbor import NeighborDraws
-from storaged.draw.stops import Stop
-from storaged.draw.version import EDGE, Version, checked_length, checked_outputs
+from storaged.draw.stops import StopFlag
+from storaged.draw.version import EDGE, LocalVersion, check_length, check_output_size
 from storaged.kernel import neighbors as gather
 from storaged.kernel import probability
 from storaged.kernel import ranged as kernel
 from storaged.store.image import EMPTY_I64, EMPTY_U32
-from storaged.store.ordered import OWN, Near
+from storaged.store.ordered import OWN_WEIGHT_NAME, SortedEdges
 
-_MOST_RUNS = 64
+_MAX_RUNS = 64
 """Of one edge type: each is looked for at every node, and beyond these what satisfies a condition is looked for once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranges:
+class IndexRanges:
     """What satisfies a condition, as an index of an edge type has it in the order of each node's edges."""
 
     index: int
@@ -38,7 +38,7 @@ class Ranges:
     """The least and the largest key of each run, ascending."""
 
 
-def ranges_of(version: Version, condition: Condition, types: Sequence[int]) -> dict[int, Ranges]:
+def resolve_ranges(version: LocalVersion, row_filter: Filter, types: Sequence[int]) -> dict[int, IndexRanges]:
     """What satisfies a condition on edges, by edge type; nothing unless an index of every type tells.
 
     Raises
@@ -46,23 +46,23 @@ def ranges_of(version: Version, condition: Condition, types: Sequence[int]) -> d
     InvalidRequest, NotFound
         Where a type is unknown, or the condition means nothing to it.
     """
-    found: dict[int, Ranges] = {}
+    ranges: dict[int, IndexRanges] = {}
     for type_id in types:
         version.type_name(EDGE, type_id)
-        tree = bound(condition, version.schema, EDGE, type_id)
+        predicate = bind(row_filter, version.schema, EDGE, type_id)
         indexes = next((image.edges[type_id].indexes for image in version.parts.values()), ())
-        place = next((i for i, index in enumerate(indexes) if index.out is not None and answers(index, tree)), None)
-        if place is None:
+        position = next((i for i, index in enumerate(indexes) if index.outgoing is not None and can_resolve(index, predicate)), None)
+        if position is None:
             return {}
-        runs = key_runs(tree, indexes[place].values.dtype)
-        if len(runs) > _MOST_RUNS:
+        runs = key_runs(predicate, indexes[position].values.dtype)
+        if len(runs) > _MAX_RUNS:
             return {}
-        found[type_id] = Ranges(index=place, runs=tuple(runs))
-    return found
+        ranges[type_id] = IndexRanges(index=position, runs=tuple(runs))
+    return ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Orders:
+class _SortedEdgeAddresses:
     """The order of each node's edges at one end, by part; arrays are told by address, not to outlive the version that they are of."""
 
     order: NDArray[np.uint64]
@@ -71,26 +71,26 @@ class _Orders:
     """uint64[P]; 0 where there is none, or its part is not held here."""
 
     @classmethod
-    def of(cls, version: Version, edge_type: int, direction: int, index: int, weights: str) -> _Orders:
+    def build(cls, version: LocalVersion, edge_type: int, direction: int, index: int, weight_name: str) -> _SortedEdgeAddresses:
         """Those of one edge type."""
 
-        def near(part: int) -> Near | None:
+        def edges_of_part(part: int) -> SortedEdges | None:
             image = version.parts.get(part)
             if image is None:
                 return None
-            of = image.edges[edge_type].indexes[index]
-            return of.out if direction == OUT else of.into
+            column_index = image.edges[edge_type].indexes[index]
+            return column_index.outgoing if direction == OUT else column_index.incoming
 
-        nears = [near(part) for part in range(version.schema.parts)]
+        edges_by_part = [edges_of_part(part) for part in range(version.schema.parts)]
         return cls(
-            order=addresses_of(EMPTY_U32 if each is None else each.order for each in nears),
-            keys=addresses_of(EMPTY_I64 if each is None else each.keys for each in nears),
-            trees=addresses_of(EMPTY_I64 if each is None else each.trees.get(weights, EMPTY_I64) for each in nears),
+            order=addresses_of(EMPTY_U32 if edges is None else edges.order for edges in edges_by_part),
+            keys=addresses_of(EMPTY_I64 if edges is None else edges.keys for edges in edges_by_part),
+            trees=addresses_of(EMPTY_I64 if edges is None else edges.weight_trees.get(weight_name, EMPTY_I64) for edges in edges_by_part),
         )
 
 
-def ranged_neighbors(
-    version: Version,
+def sample_indexed_neighbors(
+    version: LocalVersion,
     *,
     edge_types: Sequence[int],
     node_type: int,
@@ -106,15 +106,15 @@ def ranged_neighbors(
     want_weights: bool,
     want_edge_ids: bool,
     want_probabilities: bool,
-    weight: str,
-    ranges: Mapping[int, Ranges],
-    checkpoint: Checkpoint = never,
+    weight_name: str,
+    ranges: Mapping[int, IndexRanges],
+    checkpoint: Checkpoint = no_checkpoint,
 ) -> NeighborDraws:
     """Draw ``count`` neighbors of each node from those of its edges that satisfy a condition.
 
     Parameters
     ----------
-    weight : str
+    weight_name : str
         The name of the weights that ``version`` has in the place of the edges' own.
     ranges : mapping
         What satisfies it, of every edge type.
@@ -129,40 +129,40 @@ def ranged_neighbors(
     InvalidRequest, Unavailable
         As there.
     """
-    checked_outputs("neighbors", ids.size, count)
-    checked_length("positions", positions, ids.size)
-    near = checked_edge_types(version, edge_types, node_type, direction)
+    check_output_size("neighbors", ids.size, count)
+    check_length("positions", positions, ids.size)
+    local_types = resolve_local_types(version, edge_types, node_type, direction)
     size = ids.size * count
-    out, kinds = np.full(size, -1, np.int64), np.full(size, -1, np.int32)
+    out, out_types = np.full(size, -1, np.int64), np.full(size, -1, np.int32)
     weights, eids = np.zeros(size if want_weights else 0, np.float32), np.full(size if want_edge_ids else 0, -1, np.int64)
     probabilities = np.zeros(size if want_probabilities else 0, np.float64)
-    with Stop(checkpoint) as stop:
-        for block in blocks(ids.size, min(per_node(count), NODES), checkpoint) if count else ():
-            flat, places = slice(block.start * count, block.stop * count), positions[block]
-            for nodes in located(version, node_type, ids[block], None if types is None else types[block]):
-                union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == nodes.type_id]
+    with StopFlag(checkpoint) as stop:
+        for block in blocks(ids.size, min(nodes_per_block(count), BLOCK_NODES), checkpoint) if count else ():
+            out_slice, block_positions = slice(block.start * count, block.stop * count), positions[block]
+            for nodes in locate_nodes(version, node_type, ids[block], None if types is None else types[block]):
+                union = [edge_type for edge_type, local_type in zip(edge_types, local_types, strict=True) if local_type == nodes.type_id]
                 if not union:
                     continue
-                drawing = _Drawing(
-                    version=version, union=union, direction=direction, count=count, replace=replace, uniform=uniform, want=want_probabilities
+                sampler = _IndexedSampler(
+                    version=version, union=union, direction=direction, count=count, replace=replace, uniform=uniform, want_probabilities=want_probabilities
                 )
-                own = settled(places[nodes.at] if nodes.at.size else places)
-                drawn = drawing.draw(nodes, own, [ranges[edge_type] for edge_type in union], weight or OWN, seed=seed, hop=hop, stop=stop)
-                gather.place_types(drawn.slots, nodes.at, np.int64(count), drawn.which, settled(np.array(union, np.int32)), kinds[flat])
-                for mine, edge_type in enumerate(union):
-                    side = adjacencies(version, edge_type, direction)
-                    asked = drawn.slots, nodes.at, nodes.parts, np.int64(count), drawn.which, np.int32(mine)
-                    gather.gather_ids(*asked, side.nbr, out[flat])
+                node_positions = as_kernel_array(block_positions[nodes.places] if nodes.places.size else block_positions)
+                draws = sampler.draw(nodes, node_positions, [ranges[edge_type] for edge_type in union], weight_name or OWN_WEIGHT_NAME, seed=seed, hop=hop, stop=stop)
+                gather.write_types(draws.slots, nodes.places, np.int64(count), draws.type_indices, as_kernel_array(np.array(union, np.int32)), out_types[out_slice])
+                for type_index, edge_type in enumerate(union):
+                    side = adjacency_addresses(version, edge_type, direction)
+                    gather_inputs = draws.slots, nodes.places, nodes.parts, np.int64(count), draws.type_indices, np.int32(type_index)
+                    gather.gather_ids(*gather_inputs, side.nbr, out[out_slice])
                     if want_edge_ids:
-                        gather.gather_ids(*asked, side.eid, eids[flat])
+                        gather.gather_ids(*gather_inputs, side.eid, eids[out_slice])
                     if want_weights:
-                        gather.gather_weights(*asked, side.weights, weights[flat])
+                        gather.gather_weights(*gather_inputs, side.weights, weights[out_slice])
                 if want_probabilities:
-                    drawing.place_probabilities(nodes, drawn, probabilities[flat])
+                    sampler.write_probabilities(nodes, draws, probabilities[out_slice])
     shape = (ids.size, count)
     return NeighborDraws(
         ids=out.reshape(shape),
-        types=kinds.reshape(shape) if len(edge_types) > 1 else None,
+        types=out_types.reshape(shape) if len(edge_types) > 1 else None,
         weights=weights.reshape(shape) if want_weights else None,
         eids=eids.reshape(shape) if want_edge_ids else None,
         probabilities=probabilities.reshape(shape) if want_probabilities else None,
@@ -170,10 +170,10 @@ def ranged_neighbors(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Drawn:
+class _IndexedDraws:
     """What nodes of one type drew, and what they drew from."""
 
-    which: NDArray[np.int32]
+    type_indices: NDArray[np.int32]
     """int32[m * count]; empty of a union of one."""
     slots: NDArray[np.int64]
     totals: NDArray[np.float64]
@@ -183,31 +183,31 @@ class _Drawn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Drawing:
+class _IndexedSampler:
     """How nodes of one type draw."""
 
-    version: Version
+    version: LocalVersion
     union: Sequence[int]
     direction: int
     count: int
     replace: bool
     uniform: bool
-    want: bool
+    want_probabilities: bool
 
-    def draw(self, nodes: Located, positions: NDArray[np.int64], ranges: Sequence[Ranges], weight: str, *, seed: int, hop: int, stop: Stop) -> _Drawn:
+    def draw(self, nodes: LocatedNodes, positions: NDArray[np.int64], ranges: Sequence[IndexRanges], weight_name: str, *, seed: int, hop: int, stop: StopFlag) -> _IndexedDraws:
         """Draw for them."""
         version, m = self.version, nodes.rows.size
-        sides = [adjacencies(version, edge_type, self.direction) for edge_type in self.union]
+        sides = [adjacency_addresses(version, edge_type, self.direction) for edge_type in self.union]
         orders = []
-        for edge_type, each in zip(self.union, ranges, strict=True):
-            asked = (edge_type, self.direction, each.index, weight)
-            orders.append(version.once((_Orders, *asked), lambda asked=asked: _Orders.of(version, *asked)))  # type: ignore[misc]  # a default binds it
-        runs = np.array([(t, low, high) for t, each in enumerate(ranges) for low, high in each.runs], np.int64).reshape(-1, 3).T.copy()
-        nothing = settled(np.zeros(version.schema.parts, np.uint64))
+        for edge_type, item in zip(self.union, ranges, strict=True):
+            order_key = (edge_type, self.direction, item.index, weight_name)
+            orders.append(version.cached((_SortedEdgeAddresses, *order_key), lambda asked=order_key: _SortedEdgeAddresses.build(version, *asked)))  # type: ignore[misc]  # a default binds it
+        runs = np.array([(t, low, high) for t, item in enumerate(ranges) for low, high in item.runs], np.int64).reshape(-1, 3).T.copy()
+        no_addresses = as_kernel_array(np.zeros(version.schema.parts, np.uint64))
         slots = np.empty(m * self.count, np.int64)
-        which = np.empty(slots.size if len(self.union) > 1 else 0, np.int32)
-        totals, counts, rests = np.empty(m, np.float64), np.empty(m, np.float64), np.empty(m, np.float64)
-        kernel.draw_ranged(
+        type_indices = np.empty(slots.size if len(self.union) > 1 else 0, np.int32)
+        totals, counts, remaining = np.empty(m, np.float64), np.empty(m, np.float64), np.empty(m, np.float64)
+        kernel.draw_indexed(
             rng.key_of(seed, rng.RANGE, self.direction, hop, 0),
             rng.key_of(seed, rng.RANGE, self.direction, hop, 1),
             positions,
@@ -215,40 +215,40 @@ class _Drawing:
             nodes.rows,
             np.int64(self.count),
             self.replace,
-            self.want,
-            settled(runs[0]),
-            settled(runs[1]),
-            settled(runs[2]),
-            settled(np.stack([side.indptr for side in sides])),
-            settled(np.stack([each.order for each in orders])),
-            settled(np.stack([each.keys for each in orders])),
-            settled(np.stack([nothing if self.uniform else side.weights for side in sides])),
-            settled(np.stack([nothing if self.uniform else each.trees for each in orders])),
-            which,
+            self.want_probabilities,
+            as_kernel_array(runs[0]),
+            as_kernel_array(runs[1]),
+            as_kernel_array(runs[2]),
+            as_kernel_array(np.stack([side.indptr for side in sides])),
+            as_kernel_array(np.stack([item.order for item in orders])),
+            as_kernel_array(np.stack([item.keys for item in orders])),
+            as_kernel_array(np.stack([no_addresses if self.uniform else side.weights for side in sides])),
+            as_kernel_array(np.stack([no_addresses if self.uniform else item.trees for item in orders])),
+            type_indices,
             slots,
             totals,
             counts,
-            rests,
+            remaining,
             stop.flag,
         )
         stop.check()
-        return _Drawn(which=settled(which), slots=settled(slots), totals=settled(totals), counts=settled(counts), rests=settled(rests))
+        return _IndexedDraws(type_indices=as_kernel_array(type_indices), slots=as_kernel_array(slots), totals=as_kernel_array(totals), counts=as_kernel_array(counts), rests=as_kernel_array(remaining))
 
-    def place_probabilities(self, nodes: Located, drawn: _Drawn, out: NDArray[np.float64]) -> None:
+    def write_probabilities(self, nodes: LocatedNodes, draws: _IndexedDraws, out: NDArray[np.float64]) -> None:
         """Put the probabilities of draws in place: each alone, or without replacement given the earlier ones."""
         masses = np.zeros((nodes.rows.size, self.count), np.float64)
-        for image, mine in nodes.of_parts(self.version):
-            own = np.zeros((mine.size, self.count), np.float64)
-            slots = settled(drawn.slots.reshape(masses.shape)[mine].reshape(-1))
-            which = settled(drawn.which.reshape(masses.shape)[mine].reshape(-1)) if drawn.which.size else drawn.which
+        for image, node_indices in nodes.iter_parts(self.version):
+            part_masses = np.zeros((node_indices.size, self.count), np.float64)
+            slots = as_kernel_array(draws.slots.reshape(masses.shape)[node_indices].reshape(-1))
+            type_indices = as_kernel_array(draws.type_indices.reshape(masses.shape)[node_indices].reshape(-1)) if draws.type_indices.size else draws.type_indices
             for t, edge_type in enumerate(self.union):
                 edge = image.edges[edge_type]
-                side = edge.out if self.direction == OUT or edge.into is None else edge.into
+                side = edge.outgoing if self.direction == OUT or edge.incoming is None else edge.incoming
                 weights = side.weights[:0] if self.uniform else side.weights
-                probability.weigh(slots, which, np.int32(t), weights, own.reshape(-1))
-            masses[mine] = own
-        at, flat = nodes.at if nodes.at.size else np.arange(nodes.rows.size), settled(masses.reshape(-1))
+                probability.gather_drawn_weights(slots, type_indices, np.int32(t), weights, part_masses.reshape(-1))
+            masses[node_indices] = part_masses
+        places, flat = nodes.places if nodes.places.size else np.arange(nodes.rows.size), as_kernel_array(masses.reshape(-1))
         if self.replace:
-            probability.share(flat, drawn.totals, settled(at), np.int64(self.count), out)
+            probability.write_shares(flat, draws.totals, as_kernel_array(places), np.int64(self.count), out)
         else:
-            probability.condition(flat, drawn.rests, drawn.counts, settled(at), np.int64(self.count), out)
+            probability.write_conditional(flat, draws.rests, draws.counts, as_kernel_array(places), np.int64(self.count), out)

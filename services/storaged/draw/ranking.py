@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest
-from graphkit.jit import settled
-from storaged.draw.lookup import checked_edge_types, ends, table_of
-from storaged.draw.version import Version, checked_length, checked_outputs
+from graphkit.jit import as_kernel_array
+from storaged.draw.lookup import resolve_local_types, end_types, address_table
+from storaged.draw.version import LocalVersion, check_length, check_output_size
 from storaged.kernel import push as kernel
 
-MOST_NODES = 1 << 22
+MAX_NODES = 1 << 22
 """That one start may come to, some 70 bytes each."""
-_ROOM = 1 << 13
-_PIECE = 1 << 20
+_FIRST_CAPACITY = 1 << 13
+_CHECKPOINT_EDGES = 1 << 20
 """Edges that are looked at between checkpoints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ranks:
+class PageRankScores:
     """The nodes of the highest scores for each start, best first."""
 
     ids: NDArray[np.int64]
@@ -36,8 +36,8 @@ class Ranks:
     """float64[m]: what is held back of each start's mass."""
 
 
-def rank(
-    version: Version,
+def rank_nodes(
+    version: LocalVersion,
     *,
     ids: NDArray[np.int64],
     kinds: NDArray[np.int32],
@@ -48,7 +48,7 @@ def rank(
     epsilon: float,
     top: int,
     checkpoint: Callable[[], object],
-) -> Ranks:
+) -> PageRankScores:
     """Push the mass of each start until no node of degree d holds back more than ``epsilon * d``.
 
     Parameters
@@ -69,65 +69,65 @@ def rank(
     InvalidRequest, Unavailable
         Where a type, the direction or a number is impossible, a start comes to more than `MOST_NODES` nodes, or a part is not held here.
     """
-    checked_length("types", kinds, ids.size)
-    checked_edge_types(version, edge_types, -1, direction)
+    check_length("types", kinds, ids.size)
+    resolve_local_types(version, edge_types, -1, direction)
     if not 0 < alpha <= 1 or not 0 < epsilon < np.inf or top < 1:
         raise InvalidRequest(f"alpha {alpha}, epsilon {epsilon}, top {top}: expected a probability above 0, and numbers above 0")
-    checked_outputs("ranks", ids.size, top)
+    check_output_size("ranks", ids.size, top)
     for part in range(version.schema.parts):
         version.image(part)
-    tables = settled(np.stack([table_of(version, edge_type, direction) for edge_type in edge_types]))
-    near, far = (settled(np.array(side, np.int32)) for side in zip(*(ends(version, edge_type, direction) for edge_type in edge_types), strict=True))
-    found = Ranks(
+    tables = as_kernel_array(np.stack([address_table(version, edge_type, direction) for edge_type in edge_types]))
+    local_types, remote_types = (as_kernel_array(np.array(side, np.int32)) for side in zip(*(end_types(version, edge_type, direction) for edge_type in edge_types), strict=True))
+    result = PageRankScores(
         ids=np.full((ids.size, top), -1, np.int64),
         kinds=np.full((ids.size, top), -1, np.int32),
         scores=np.zeros((ids.size, top), np.float64),
         residuals=np.zeros(ids.size, np.float64),
     )
     state, heap = np.zeros(kernel.STATE, np.int64), np.empty(top, np.int32)
-    ids, kinds = settled(ids), settled(kinds)
+    ids, kinds = as_kernel_array(ids), as_kernel_array(kinds)
     parts, mod = np.int64(version.schema.parts), version.schema.placement != "mix64"
-    room = min(_ROOM, MOST_NODES)
-    held = _columns(room)
+    capacity = min(_FIRST_CAPACITY, MAX_NODES)
+    buffers = _allocate_buffers(capacity)
     while True:
-        said = kernel.push(
+        status = kernel.push_mass(
             ids,
             kinds,
             parts,
             mod,
             tables,
-            near,
-            far,
+            local_types,
+            remote_types,
             uniform,
             float(alpha),
             float(epsilon),
-            np.int64(_PIECE),
+            np.int64(_CHECKPOINT_EDGES),
             state,
             heap,
-            found.ids,
-            found.kinds,
-            found.scores,
-            found.residuals,
-            *held,
+            result.ids,
+            result.kinds,
+            result.scores,
+            result.residuals,
+            *buffers,
         )
-        if said == kernel.DONE:
-            return found
+        if status == kernel.DONE:
+            return result
         checkpoint()
-        if said == kernel.NO_ROOM:
-            if room == MOST_NODES:
-                at = int(state[kernel.START])
+        if status == kernel.OUT_OF_CAPACITY:
+            if capacity == MAX_NODES:
+                start_index = int(state[kernel.START])
                 raise InvalidRequest(
-                    f"nodes[{at}] = {ids[at]} comes to more than {MOST_NODES} nodes with epsilon {epsilon:g}, "
+                    f"nodes[{start_index}] = {ids[start_index]} comes to more than {MAX_NODES} nodes with epsilon {epsilon:g}, "
                     "the most that is held for one; ask with a larger epsilon"
                 )
-            before, room = held, min(2 * room, MOST_NODES)
-            held = _columns(room)
-            for old, new in zip(before, held, strict=True):
+            previous, capacity = buffers, min(2 * capacity, MAX_NODES)
+            buffers = _allocate_buffers(capacity)
+            for old, new in zip(previous, buffers, strict=True):
                 new[: old.size] = old  # slots that are in use are the first of a table
 
 
-def _columns(room: int) -> list[NDArray[Any]]:
+def _allocate_buffers(capacity: int) -> list[NDArray[Any]]:
     """What is held of the nodes that a start comes to, after the table of their numbers: as `push` takes them."""
-    slots = max(4 * room, kernel.SMALLEST)  # it grows by two where it is half full
+    slots = max(4 * capacity, kernel.MIN_SLOTS)  # it grows by two where it is half full
     dtypes = (np.int64, np.int32, np.float64, np.float64, np.float64, np.int32, np.int32, np.int32, np.float64)
-    return [np.empty(slots, np.int32), *(np.empty(room, dtype) for dtype in dtypes)]
+    return [np.empty(slots, np.int32), *(np.empty(capacity, dtype) for dtype in dtypes)]

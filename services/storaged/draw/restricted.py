@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from graphkit import alias
 from graphkit.condition import Mask
 from graphkit.index import build_index
-from graphkit.jit import settled
-from graphkit.times import sum_rows
-from storaged.draw.version import Share
-from storaged.store.image import EMPTY_U32, Adjacency, EdgeImage, NodeImage, Table
+from graphkit.jit import as_kernel_array
+from graphkit.times import running_weight_sums
+from storaged.draw.version import PartitionTotals
+from storaged.store.image import EMPTY_U32, AdjacencyImage, EdgeImage, NodeImage, AliasTable
 
 EDGE_BYTES = 52
 """Of an edge that is kept, and once more beside it: neighbor, id, weight, thresholds of its row and of its table, source."""
@@ -24,27 +24,27 @@ INDEX_BYTES = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Piece:
+class FilteredPart:
     """The rows of one type in one part that satisfy a condition."""
 
     image: NodeImage | EdgeImage
-    share: Share
+    totals: PartitionTotals
     bytes: int
     """Of memory, beside the image that it is made of."""
 
 
-def bytes_of_nodes(node: NodeImage, kept: int) -> int:
+def filtered_node_bytes(node: NodeImage, row_count: int) -> int:
     """The memory that `nodes_kept` takes."""
-    return kept * (NODE_BYTES + 4 + (0 if node.dense else INDEX_BYTES)) + node.rows
+    return row_count * (NODE_BYTES + 4 + (0 if node.dense else INDEX_BYTES)) + node.rows
 
 
-def bytes_of_edges(edge: EdgeImage, kept: int, *, both: bool) -> int:
+def filtered_edge_bytes(edge: EdgeImage, edge_count: int, *, both_directions: bool) -> int:
     """The memory that `edges_kept` takes."""
-    sides = [edge.out, edge.into] if both and edge.into is not None else [edge.out]
-    return sum(kept * (EDGE_BYTES + TIME_BYTES * (side.when.size > 0)) + 16 * side.indptr.size for side in sides)
+    sides = [edge.outgoing, edge.incoming] if both_directions and edge.incoming is not None else [edge.outgoing]
+    return sum(edge_count * (EDGE_BYTES + TIME_BYTES * (side.when.size > 0)) + 16 * side.indptr.size for side in sides)
 
 
-def nodes_kept(node: NodeImage, mask: Mask) -> Piece:
+def filter_nodes(node: NodeImage, mask: Mask) -> FilteredPart:
     """The nodes of a type that are marked.
 
     Parameters
@@ -61,70 +61,70 @@ def nodes_kept(node: NodeImage, mask: Mask) -> Piece:
         index_ids, index_of = build_index(node.ids[rows])
         index_rows = rows[index_of] if rows.size else index_of
         node = replace(node, index_ids=index_ids, index_rows=index_rows)
-    image = replace(node, count=rows.size, live=mask.astype(np.uint8), live_rows=rows, table=table, named={})
-    return Piece(image=image, share=Share(count=rows.size, positive=table.size, weight=table.total), bytes=bytes_of_nodes(node, rows.size))
+    image = replace(node, count=rows.size, live=mask.astype(np.uint8), live_rows=rows, table=table, extra_weights={})
+    return FilteredPart(image=image, totals=PartitionTotals(count=rows.size, positive=table.size, weight=table.total), bytes=filtered_node_bytes(node, rows.size))
 
 
-def edges_kept(edge: EdgeImage, out: Mask, into: Mask | None) -> Piece:
+def filter_edges(edge: EdgeImage, outgoing: Mask, incoming: Mask | None) -> FilteredPart:
     """The edges of a type that are marked.
 
     Parameters
     ----------
     edge : EdgeImage
-    out : bool[slots]
+    outgoing : bool[slots]
         Of the slots of ``edge.out``.
-    into : bool[slots of edge.into] or None
+    incoming : bool[slots of edge.into] or None
         None: the in-copies are left out.
     """
-    slots = np.flatnonzero(out)
-    side = _side(edge.out, slots)
-    table = _table(np.arange(slots.size, dtype=np.uint32), side.weights if side.weights.size else None, whole=True)
+    slots = np.flatnonzero(outgoing)
+    side = _filter_side(edge.outgoing, slots)
+    table = _table(np.arange(slots.size, dtype=np.uint32), side.weights if side.weights.size else None, all_rows=True)
     image = replace(
         edge,
-        out=side,
-        into=None if into is None or edge.into is None else _side(edge.into, np.flatnonzero(into)),
+        outgoing=side,
+        incoming=None if incoming is None or edge.incoming is None else _filter_side(edge.incoming, np.flatnonzero(incoming)),
         src_row=edge.src_row[slots],
         table=table,
-        named={},
+        extra_weights={},
         indexes=(),
     )
-    size = bytes_of_edges(edge, slots.size, both=into is not None)
-    return Piece(image=image, share=Share(count=slots.size, positive=table.size, weight=table.total), bytes=size)
+    size = filtered_edge_bytes(edge, slots.size, both_directions=incoming is not None)
+    return FilteredPart(image=image, totals=PartitionTotals(count=slots.size, positive=table.size, weight=table.total), bytes=size)
 
 
-def _side(side: Adjacency, slots: NDArray[np.int64]) -> Adjacency:
+def _filter_side(side: AdjacencyImage, slots: NDArray[np.int64]) -> AdjacencyImage:
     indptr = np.searchsorted(slots, side.indptr).astype(np.int64)
-    kept = Adjacency(indptr=indptr, nbr=side.nbr[slots], eid=side.eid[slots])
+    filtered = AdjacencyImage(indptr=indptr, nbr=side.nbr[slots], eid=side.eid[slots])
     if side.when.size:
-        kept = replace(kept, when=side.when[slots], order=_order(side, slots))
+        filtered = replace(filtered, when=side.when[slots], order=_filter_time_order(side, slots))
     if not side.weights.size:
-        return kept
+        return filtered
     weights = side.weights[slots]
-    hot, cold, sums = alias.build_rows(indptr, weights)
-    kept = replace(kept, weights=weights, sums=sums, hot=hot, cold=cold)
+    alias_thresholds, alias_fractions, sums = alias.build_rows(indptr, weights)
+    filtered = replace(filtered, weights=weights, sums=sums, hot=alias_thresholds, cold=alias_fractions)
     if side.when.size:
-        kept = replace(kept, time_sums=np.empty(slots.size, np.float64))
-        sum_rows(settled(indptr), np.int64(0), np.int64(indptr.size - 1), settled(kept.order), settled(weights), kept.time_sums)
-    return kept
+        filtered = replace(filtered, time_sums=np.empty(slots.size, np.float64))
+        running_weight_sums(as_kernel_array(indptr), np.int64(0), np.int64(indptr.size - 1), as_kernel_array(filtered.order), as_kernel_array(weights), filtered.time_sums)
+    return filtered
 
 
-def _order(side: Adjacency, slots: NDArray[np.int64]) -> NDArray[np.uint32]:
+def _filter_time_order(side: AdjacencyImage, slots: NDArray[np.int64]) -> NDArray[np.uint32]:
     """The order by time of the slots that are kept, which get new numbers: what is left of an order is one."""
-    number = np.full(side.nbr.size, side.nbr.size, np.uint32)
-    number[slots] = np.arange(slots.size, dtype=np.uint32)
-    ordered = number[side.order]
+    new_slots = np.full(side.nbr.size, side.nbr.size, np.uint32)
+    new_slots[slots] = np.arange(slots.size, dtype=np.uint32)
+    ordered = new_slots[side.order]
     return ordered[ordered < side.nbr.size] if slots.size < side.nbr.size else ordered
 
 
-def _table(rows: NDArray[np.uint32], weights: NDArray[np.float32] | None, *, whole: bool = False) -> Table:
-    """The table of these rows, where ``whole`` of all of an array's: by weight, or where there are none all alike."""
+def _table(rows: NDArray[np.uint32], weights: NDArray[np.float32] | None, *, all_rows: bool = False) -> AliasTable:
+    """The table of these rows, where ``all_rows`` of all of an array's: by weight, or where there are none all alike."""
     if weights is None:
-        return Table(size=rows.size, total=float(rows.size), row_of=EMPTY_U32 if whole else rows)
+        return AliasTable(size=rows.size, total=float(rows.size), row_of=EMPTY_U32 if all_rows else rows)
     positive = np.flatnonzero(weights > 0)
-    drawn = weights[positive]
-    row_of = EMPTY_U32 if whole and positive.size == rows.size else rows[positive]
-    total = alias.neumaier(drawn)
-    if drawn.size and drawn.min() == drawn.max():
-        return Table(size=drawn.size, total=total, row_of=row_of)
-    hot, cold = alias.thresholds(*alias.build(drawn))
-    return Table(size=drawn.size, total=total, hot=hot, cold=cold, row_of=row_of)
+    positive_weights = weights[positive]
+    row_of = EMPTY_U32 if all_rows and positive.size == rows.size else rows[positive]
+    total = alias.neumaier_sum(positive_weights)
+    if positive_weights.size and positive_weights.min() == positive_weights.max():
+        return AliasTable(size=positive_weights.size, total=total, row_of=row_of)
+    alias_thresholds, alias_fractions = alias.pack_thresholds(*alias.build(positive_weights))
+    return AliasTable(size=positive_weights.size, total=total, hot=alias_thresholds, cold=alias_fractions, row_of=row_of)

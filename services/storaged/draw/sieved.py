@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import settled
-from storaged.draw.lookup import adjacency
-from storaged.draw.version import Version
-from storaged.kernel.sieve import EDGES_A_WORD, head_rows, share_rows, sieve_rows
-from storaged.store.image import EMPTY_F32, EMPTY_F64, Adjacency
+from graphkit.jit import as_kernel_array
+from storaged.draw.lookup import select_adjacency
+from storaged.draw.version import LocalVersion
+from storaged.kernel.sieve import EDGES_PER_WORD, write_row_heads, max_neighbor_shares, fill_bloom_filter
+from storaged.store.image import EMPTY_F32, EMPTY_F64, AdjacencyImage
 
-_AT_A_TIME = 1 << 22
+_BLOCK_EDGES = 1 << 22
 """Edges between looks at the clock."""
 
 
-def sieve_of(version: Version, part: int, edge_type: int, direction: int, checkpoint: Callable[[], object]) -> NDArray[np.uint64]:
+def build_bloom_filter(version: LocalVersion, part: int, edge_type: int, direction: int, checkpoint: Callable[[], object]) -> NDArray[np.uint64]:
     """The words of a sieve of the edges of one type at one part, a byte each; kept with the version.
 
     Parameters
@@ -28,31 +28,31 @@ def sieve_of(version: Version, part: int, edge_type: int, direction: int, checkp
     """
 
     def make() -> NDArray[np.uint64]:
-        edges = adjacency(version.image(part), edge_type, direction)
-        words = np.zeros(edges.nbr.size // EDGES_A_WORD + 1, np.uint64)
+        edges = select_adjacency(version.image(part), edge_type, direction)
+        words = np.zeros(edges.nbr.size // EDGES_PER_WORD + 1, np.uint64)
         for first, end in _pieces(edges, checkpoint):
-            sieve_rows(edges.indptr, edges.nbr, first, end, words)
+            fill_bloom_filter(edges.indptr, edges.nbr, first, end, words)
         return words
 
-    return version.once((sieve_of, part, edge_type, direction), make)
+    return version.cached((build_bloom_filter, part, edge_type, direction), make)
 
 
-def shares_of(version: Version, part: int, edge_type: int, direction: int, uniform: bool, checkpoint: Callable[[], object]) -> NDArray[np.float32]:
+def build_max_shares(version: LocalVersion, part: int, edge_type: int, direction: int, uniform: bool, checkpoint: Callable[[], object]) -> NDArray[np.float32]:
     """float32[rows]: how much of each row leads to that neighbor to whom most does; arguments as of `sieve_of`."""
 
     def make() -> NDArray[np.float32]:
-        edges = adjacency(version.image(part), edge_type, direction)
+        edges = select_adjacency(version.image(part), edge_type, direction)
         weights, sums = (EMPTY_F32, EMPTY_F64) if uniform else (edges.weights, edges.sums)
         shares = np.zeros(edges.indptr.size - 1, np.float32)
         for first, end in _pieces(edges, checkpoint):
-            share_rows(edges.indptr, edges.nbr, settled(weights), settled(sums), first, end, shares)
+            max_neighbor_shares(edges.indptr, edges.nbr, as_kernel_array(weights), as_kernel_array(sums), first, end, shares)
         return shares
 
-    return version.once((shares_of, part, edge_type, direction, uniform), make)
+    return version.cached((build_max_shares, part, edge_type, direction, uniform), make)
 
 
-def heads_of(
-    version: Version, part: int, edge_type: int, direction: int, uniform: bool | None, checkpoint: Callable[[], object]
+def build_row_heads(
+    version: LocalVersion, part: int, edge_type: int, direction: int, uniform: bool | None, checkpoint: Callable[[], object]
 ) -> NDArray[np.uint64]:
     """uint64[2 * rows]: of each row where its edges begin, how many and its share, as `storaged.kernel.sieve.head_rows` has them.
 
@@ -60,20 +60,20 @@ def heads_of(
     """
 
     def make() -> NDArray[np.uint64]:
-        indptr = adjacency(version.image(part), edge_type, direction).indptr
-        shares = EMPTY_F32 if uniform is None else shares_of(version, part, edge_type, direction, uniform, checkpoint)
+        indptr = select_adjacency(version.image(part), edge_type, direction).indptr
+        shares = EMPTY_F32 if uniform is None else build_max_shares(version, part, edge_type, direction, uniform, checkpoint)
         heads = np.empty(2 * (indptr.size - 1), np.uint64)
-        head_rows(indptr, settled(shares), heads)
+        write_row_heads(indptr, as_kernel_array(shares), heads)
         return heads
 
-    return version.once((heads_of, part, edge_type, direction, uniform), make)
+    return version.cached((build_row_heads, part, edge_type, direction, uniform), make)
 
 
-def _pieces(edges: Adjacency, checkpoint: Callable[[], object]) -> Iterator[tuple[np.int64, np.int64]]:
+def _pieces(edges: AdjacencyImage, checkpoint: Callable[[], object]) -> Iterator[tuple[np.int64, np.int64]]:
     """Rows to go over at a time."""
     rows, first = edges.indptr.size - 1, 0
     while first < rows:
-        end = max(int(np.searchsorted(edges.indptr, edges.indptr[first] + _AT_A_TIME, side="right")) - 1, first + 1)
+        end = max(int(np.searchsorted(edges.indptr, edges.indptr[first] + _BLOCK_EDGES, side="right")) - 1, first + 1)
         yield np.int64(first), np.int64(end)
         checkpoint()
         first = end

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from storaged.draw.version import NODE, Version
+from storaged.draw.version import NODE, LocalVersion
 
-OCTAVE = 4
+BINS_PER_OCTAVE = 4
 """Bins between two powers of two."""
-ONE = 149 * OCTAVE
+BIN_OF_ONE = 149 * BINS_PER_OCTAVE
 """The bin of weights from 1 on: the smallest float32 is 2^-149."""
-BINS = ONE + 128 * OCTAVE
+BINS = BIN_OF_ONE + 128 * BINS_PER_OCTAVE
 _RUN = 1 << 18
 """Rows that are counted at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Spread:
+class WeightHistogram:
     """How many rows weigh how much."""
 
     counts: NDArray[np.int64]
@@ -29,7 +29,7 @@ class Spread:
     """float64[BINS], the sum of the weights of each bin, plainly added."""
 
 
-def weight_spread(version: Version, element: int, type_id: int, parts: Sequence[int], checkpoint: Callable[[], object]) -> Spread:
+def build_histogram(version: LocalVersion, element: int, type_id: int, parts: Sequence[int], checkpoint: Callable[[], object]) -> WeightHistogram:
     """Count the rows of positive weight of a type.
 
     Parameters
@@ -52,31 +52,31 @@ def weight_spread(version: Version, element: int, type_id: int, parts: Sequence[
         Where there is no such type, or a part is not held here.
     """
     version.type_name(element, type_id)
-    found = Spread(counts=np.zeros(BINS, np.int64), sums=np.zeros(BINS, np.float64))
+    histogram = WeightHistogram(counts=np.zeros(BINS, np.int64), sums=np.zeros(BINS, np.float64))
     for part in sorted(set(parts)):
         image = version.image(part)
         if element == NODE:
             node = image.nodes[type_id]
             weights, live, count = node.weights, node.live, node.count
         else:
-            out = image.edges[type_id].out
-            weights, live, count = out.weights, np.zeros(0, np.uint8), out.nbr.size
+            adjacency = image.edges[type_id].outgoing
+            weights, live, count = adjacency.weights, np.zeros(0, np.uint8), adjacency.nbr.size
         if not weights.size:
-            found.counts[ONE] += count
-            found.sums[ONE] += count
+            histogram.counts[BIN_OF_ONE] += count
+            histogram.sums[BIN_OF_ONE] += count
         for run in _runs(weights, live):
-            bins = np.floor(OCTAVE * np.log2(run, dtype=np.float64)).astype(np.int64) + ONE
-            found.counts[:] += np.bincount(bins, minlength=BINS)
-            found.sums[:] += np.bincount(bins, weights=run, minlength=BINS)
+            bins = np.floor(BINS_PER_OCTAVE * np.log2(run, dtype=np.float64)).astype(np.int64) + BIN_OF_ONE
+            histogram.counts[:] += np.bincount(bins, minlength=BINS)
+            histogram.sums[:] += np.bincount(bins, weights=run, minlength=BINS)
             checkpoint()
-    return found
+    return histogram
 
 
 def _runs(weights: NDArray[np.float32], live: NDArray[np.uint8]) -> Iterator[NDArray[np.float32]]:
     """The positive weights of live rows, some at a time."""
     for low in range(0, weights.size, _RUN):
         run = weights[low : low + _RUN]
-        kept = run > 0
+        mask = run > 0
         if live.size:
-            kept &= live[low : low + _RUN] > 0
-        yield np.ascontiguousarray(run[kept])
+            mask &= live[low : low + _RUN] > 0
+        yield np.ascontiguousarray(run[mask])

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from asterism_proto.errors import Deadline
-from storaged.draw.blocks import Checkpoint, never
+from storaged.draw.blocks import Checkpoint, no_checkpoint
 
 _INTERVAL_S = 0.04
 """Seconds between two calls of a checkpoint while a kernel runs: each round takes the interpreter from short requests for a moment."""
@@ -17,7 +17,7 @@ _IDLE_ROUNDS = 25
 """Rounds without a kernel after which the thread ends."""
 
 
-class Stop:
+class StopFlag:
     """A flag that is set once a checkpoint raises, while kernels run under it.
 
     Parameters
@@ -38,15 +38,15 @@ class Stop:
         """int64[1], not 0 once kernels are to end."""
 
     def __enter__(self) -> Self:
-        if self._checkpoint is not never:
-            _watch.add(self)
+        if self._checkpoint is not no_checkpoint:
+            _watcher.add(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._checkpoint is not never:
-            _watch.remove(self)
+        if self._checkpoint is not no_checkpoint:
+            _watcher.remove(self)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Set the flag where the checkpoint raises."""
         try:
             self._checkpoint()
@@ -66,15 +66,15 @@ class Stop:
             raise Deadline("the call's time is up; ask for less, or with a longer timeout")
 
 
-class _Watch:
+class _StopWatcher:
     """A thread that calls the checkpoints of kernels that run: it starts with the first of them, and ends where there is none for a while."""
 
     def __init__(self) -> None:
-        self._stops: dict[int, Stop] = {}
+        self._stops: dict[int, StopFlag] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def add(self, stop: Stop) -> None:
+    def add(self, stop: StopFlag) -> None:
         """Watch for the end of a request."""
         self._stops[id(stop)] = stop
         if self._thread is None:
@@ -83,7 +83,7 @@ class _Watch:
                     self._thread = threading.Thread(target=self._run, name="deadlines", daemon=True)
                     self._thread.start()
 
-    def remove(self, stop: Stop) -> None:
+    def remove(self, stop: StopFlag) -> None:
         """Watch it no longer."""
         self._stops.pop(id(stop), None)
 
@@ -93,26 +93,26 @@ class _Watch:
             pause.wait(_INTERVAL_S)
             stops = list(self._stops.values())
             for stop in stops:
-                stop.look()
+                stop.poll()
             idle = 0 if stops else idle + 1
-            if idle >= _IDLE_ROUNDS and self._ended():
+            if idle >= _IDLE_ROUNDS and self._release_if_idle():
                 return
 
-    def _ended(self) -> bool:
+    def _release_if_idle(self) -> bool:
         """Give up the place of the watching thread, unless there is a stop to watch again."""
         with self._lock:
-            own, self._thread = self._thread, None
+            thread, self._thread = self._thread, None
             # A stop that was added before that found the thread here, and relies on it.
             if self._stops:
-                self._thread = own
+                self._thread = thread
             return self._thread is None
 
 
 def _reset() -> None:
     """Start again without a thread: a forked process has none but its own."""
     global _watch
-    _watch = _Watch()
+    _watcher = _StopWatcher()
 
 
-_watch = _Watch()
+_watcher = _StopWatcher()
 os.register_at_fork(after_in_child=_reset)

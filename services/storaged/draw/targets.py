@@ -8,20 +8,20 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import settled
-from storaged.draw.lookup import Rows
-from storaged.kernel.between import SIEVE_BITS, SLOTS_EACH, between, enter
-from storaged.kernel.marked import HELD, ascend, between_marked
+from graphkit.jit import as_kernel_array
+from storaged.draw.lookup import EdgeSpans
+from storaged.kernel.between import FILTER_BITS_PER_TARGET, SLOTS_PER_TARGET, join_by_hash, build_hash_table
+from storaged.kernel.marked import SLOT_CAPACITY, groups_ascend, join_by_bitset
 from storaged.store.image import EMPTY_I64
 
-_FEW_WORDS, _MOST_WORDS = 1 << 10, 1 << 19
+_MIN_WORDS, _MAX_WORDS = 1 << 10, 1 << 19
 """Words of bits that are cleared in no time, and as many as stay near: 4 MiB."""
 
-_NOWHERE = np.zeros(0, np.int32)
+_NO_PLACES = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Targets:
+class TargetNodes:
     """The nodes of one type that edges are to lead to; read-only arrays."""
 
     ids: NDArray[np.int64]
@@ -31,21 +31,21 @@ class Targets:
     """Ascending; none where all are of one."""
 
     @classmethod
-    def of(cls, cols: NDArray[np.int64], of_type: NDArray[np.bool_] | None, groups: NDArray[np.int32] | None) -> Targets:
+    def select(cls, cols: NDArray[np.int64], type_mask: NDArray[np.bool_] | None, groups: NDArray[np.int32] | None) -> TargetNodes:
         """Those of a request, by group."""
-        if of_type is None and groups is None and cols.size and cols.min() >= 0:
-            return cls(ids=settled(cols), places=settled(_NOWHERE), groups=settled(EMPTY_I64))
-        places = np.flatnonzero(cols >= 0 if of_type is None else (cols >= 0) & of_type)
+        if type_mask is None and groups is None and cols.size and cols.min() >= 0:
+            return cls(ids=as_kernel_array(cols), places=as_kernel_array(_NO_PLACES), groups=as_kernel_array(EMPTY_I64))
+        places = np.flatnonzero(cols >= 0 if type_mask is None else (cols >= 0) & type_mask)
         if groups is not None and bool((np.diff(groups[places]) < 0).any()):
             places = places[np.argsort(groups[places], kind="stable")]
         return cls(
-            ids=settled(cols if places.size == cols.size and groups is None else cols[places]),
-            places=settled(places.astype(np.int32)),
-            groups=settled(EMPTY_I64 if groups is None else groups[places].astype(np.int64)),
+            ids=as_kernel_array(cols if places.size == cols.size and groups is None else cols[places]),
+            places=as_kernel_array(places.astype(np.int32)),
+            groups=as_kernel_array(EMPTY_I64 if groups is None else groups[places].astype(np.int64)),
         )
 
 
-class Search(Protocol):
+class EdgeSearch(Protocol):
     """How the edges of rows that lead to targets are found."""
 
     def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: Outputs) -> bool:
@@ -59,40 +59,40 @@ Outputs = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]
 """Room for columns, weights and edge ids."""
 
 
-class Hashed:
+class HashJoin:
     """By a hash table: for any ids."""
 
-    def __init__(self, rows: Rows, targets: Targets, of: NDArray[np.int32]) -> None:
+    def __init__(self, rows: EdgeSpans, targets: TargetNodes, node_groups: NDArray[np.int32]) -> None:
         keys = (targets.ids, targets.groups) if targets.groups.size else (targets.ids,)
         order = np.lexsort(keys)
         places = targets.places[order] if targets.places.size else order.astype(np.int32)
-        self._rows, self._of = rows, of
-        self._ids, self._places, self._groups = settled(targets.ids[order]), settled(places), targets.groups
+        self._rows, self._node_groups = rows, node_groups
+        self._ids, self._places, self._groups = as_kernel_array(targets.ids[order]), as_kernel_array(places), targets.groups
         slots = 1
-        while slots < SLOTS_EACH * len(order):
+        while slots < SLOTS_PER_TARGET * len(order):
             slots *= 2
         words = 1
-        while 64 * words < SIEVE_BITS * len(order):
+        while 64 * words < FILTER_BITS_PER_TARGET * len(order):
             words *= 2
-        entered, sieve = np.full(slots, -1, np.int32), np.zeros(words, np.uint64)
-        self._once = int(enter(self._ids, self._groups, entered, sieve)) == len(order)
-        self._entered, self._sieve = settled(entered), settled(sieve)
+        hash_table, bloom_words = np.full(slots, -1, np.int32), np.zeros(words, np.uint64)
+        self._is_unique = int(build_hash_table(self._ids, self._groups, hash_table, bloom_words)) == len(order)
+        self._hash_table, self._bloom_words = as_kernel_array(hash_table), as_kernel_array(bloom_words)
 
     def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: Outputs) -> bool:
         """As of `Search`."""
-        rows, own = self._rows, slice(0, sizes.size)
-        between(
+        rows, block = self._rows, slice(0, sizes.size)
+        join_by_hash(
             rows.table,
-            rows.lines[own],
-            rows.starts[own],
-            rows.degrees[own],
+            rows.partitions[block],
+            rows.starts[block],
+            rows.degrees[block],
             self._ids,
-            self._entered,
-            self._sieve,
+            self._hash_table,
+            self._bloom_words,
             self._places,
-            self._of[own],
+            self._node_groups[block],
             self._groups,
-            self._once,
+            self._is_unique,
             state,
             sizes,
             *out,
@@ -100,44 +100,44 @@ class Hashed:
         return True
 
 
-class Marked:
+class BitsetJoin:
     """By a bit for each id: for targets that are there once and whose ids lie near each other."""
 
-    def __init__(self, rows: Rows, targets: Targets, of: NDArray[np.int32], least: int, words: int) -> None:
-        self._rows, self._targets, self._of, self._least = rows, targets, of, np.int64(least)
-        self._words, self._firsts = np.zeros(words, np.uint64), np.empty(words, np.int32)
-        self._touched, self._ranked = (np.empty(targets.ids.size, np.int32) for _ in range(2))
-        self._slots, self._queue = np.empty(HELD, np.uint64), np.empty(rows.lines.size, np.int32)
+    def __init__(self, rows: EdgeSpans, targets: TargetNodes, node_groups: NDArray[np.int32], lowest_id: int, word_count: int) -> None:
+        self._rows, self._targets, self._node_groups, self._lowest_id = rows, targets, node_groups, np.int64(lowest_id)
+        self._words, self._word_ranks = np.zeros(word_count, np.uint64), np.empty(word_count, np.int32)
+        self._touched, self._rank_order = (np.empty(targets.ids.size, np.int32) for _ in range(2))
+        self._slots, self._queue = np.empty(SLOT_CAPACITY, np.uint64), np.empty(rows.partitions.size, np.int32)
 
     @classmethod
-    def fit(cls, rows: Rows, targets: Targets, of: NDArray[np.int32]) -> Marked | None:
+    def create_if_fits(cls, rows: EdgeSpans, targets: TargetNodes, node_groups: NDArray[np.int32]) -> BitsetJoin | None:
         """None where bits take more room, or longer to clear, than they are of use."""
         if not targets.ids.size or not rows.edges:
             return None
-        least, most = int(targets.ids.min()), int(targets.ids.max())
-        words = (most - least + 1 >> 6) + 1
-        if words > min(_FEW_WORDS + rows.edges, _MOST_WORDS) or not ascend(of, rows.degrees):
+        lowest_id, highest_id = int(targets.ids.min()), int(targets.ids.max())
+        word_count = (highest_id - lowest_id + 1 >> 6) + 1
+        if word_count > min(_MIN_WORDS + rows.edges, _MAX_WORDS) or not groups_ascend(node_groups, rows.degrees):
             return None
-        return cls(rows, targets, of, least, words)
+        return cls(rows, targets, node_groups, lowest_id, word_count)
 
     def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: Outputs) -> bool:
         """As of `Search`: False where a target is there twice."""
-        rows, targets, own = self._rows, self._targets, slice(0, sizes.size)
+        rows, targets, block = self._rows, self._targets, slice(0, sizes.size)
         return bool(
-            between_marked(
+            join_by_bitset(
                 rows.table,
-                rows.lines[own],
-                rows.starts[own],
-                rows.degrees[own],
+                rows.partitions[block],
+                rows.starts[block],
+                rows.degrees[block],
                 targets.ids,
                 targets.places,
-                self._of[own],
+                self._node_groups[block],
                 targets.groups,
-                self._least,
+                self._lowest_id,
                 self._words,
-                self._firsts,
+                self._word_ranks,
                 self._touched,
-                self._ranked,
+                self._rank_order,
                 self._slots,
                 self._queue,
                 state,

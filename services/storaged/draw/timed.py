@@ -10,22 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest, Unavailable
-from asterism_proto.times import seen_as
+from asterism_proto.times import edge_time_dtype
 from graphkit import rng
-from graphkit.growth import ALL, Met
-from graphkit.jit import settled
-from graphkit.times import limits_of, times_of
-from storaged.draw.blocks import NODES, Checkpoint, blocks, never, per_node
-from storaged.draw.lookup import IN, Adjacencies, Located, adjacencies, checked_edge_types, ends, located
+from graphkit.growth import ALL_NEIGHBORS, Neighbors
+from graphkit.jit import as_kernel_array
+from graphkit.times import limit_keys, decode_times
+from storaged.draw.blocks import BLOCK_NODES, Checkpoint, blocks, no_checkpoint, nodes_per_block
+from storaged.draw.lookup import IN, AdjacencyAddresses, LocatedNodes, adjacency_addresses, resolve_local_types, end_types, locate_nodes
 from storaged.draw.neighbor import NeighborDraws
-from storaged.draw.stops import Stop
-from storaged.draw.version import Version, checked_found, checked_length, checked_outputs
+from storaged.draw.stops import StopFlag
+from storaged.draw.version import LocalVersion, check_row_count, check_length, check_output_size
 from storaged.kernel import neighbors as gather
 from storaged.kernel import timed as kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Until:
+class TemporalFilter:
     """Until when edges are seen."""
 
     times: NDArray[np.int64] | NDArray[np.float64]
@@ -36,17 +36,17 @@ class Until:
     """The latest edges are taken, instead of drawing from all that are seen."""
     want_times: bool
 
-    def of(self, block: slice) -> Until:
+    def for_block(self, block: slice) -> TemporalFilter:
         """Return the same of the nodes of a block."""
         return replaced(self, times=self.times[block])
 
-    def at(self, places: NDArray[np.int64] | NDArray[np.int32]) -> Until:
+    def for_places(self, places: NDArray[np.int64] | NDArray[np.int32]) -> TemporalFilter:
         """The same of the nodes at these places."""
         return replaced(self, times=self.times[places])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Law:
+class _DrawParams:
     """What decides a draw, beside the node and its time."""
 
     seed: int
@@ -54,15 +54,15 @@ class _Law:
     direction: int
     count: int
     replace: bool
-    how: int
+    strategy: int
 
-    def key(self, race: int) -> np.uint64:
+    def key(self, stage: int) -> np.uint64:
         """Of draws (0), and of races among what they left (1)."""
-        return rng.key_of(self.seed, rng.SEEN, self.direction, self.hop, race)
+        return rng.key_of(self.seed, rng.TEMPORAL, self.direction, self.hop, stage)
 
 
-def timed_neighbors(
-    version: Version,
+def sample_temporal_neighbors(
+    version: LocalVersion,
     *,
     edge_types: Sequence[int],
     node_type: int,
@@ -77,14 +77,14 @@ def timed_neighbors(
     hop: int,
     want_weights: bool,
     want_edge_ids: bool,
-    until: Until,
-    checkpoint: Checkpoint = never,
+    temporal_filter: TemporalFilter,
+    checkpoint: Checkpoint = no_checkpoint,
 ) -> NeighborDraws:
     """Draw ``count`` neighbors of each node from the edges of a union of edge types that it sees.
 
     Parameters
     ----------
-    until : Until
+    temporal_filter : Until
         Of each node.
     version, edge_types, node_type, ids, types, positions, count, replace, uniform, direction, seed, hop, want_weights, want_edge_ids
         As of `storaged.draw.neighbor.neighbors`.
@@ -96,52 +96,52 @@ def timed_neighbors(
     InvalidRequest, Unavailable
         As there; where an edge type has no time, or times of the union are whole numbers and floats.
     """
-    checked_outputs("neighbors", ids.size, count)
-    checked_length("positions", positions, ids.size)
-    checked_length("times", until.times, ids.size)
-    near = checked_edge_types(version, edge_types, node_type, direction)
-    floats = {_floating(version, edge_type, direction) for edge_type in edge_types}
+    check_output_size("neighbors", ids.size, count)
+    check_length("positions", positions, ids.size)
+    check_length("times", temporal_filter.times, ids.size)
+    local_types = resolve_local_types(version, edge_types, node_type, direction)
+    floats = {_has_float_times(version, edge_type, direction) for edge_type in edge_types}
     if len(floats) > 1:
         raise InvalidRequest("times of these edge types are whole numbers and floats; ask for those of one kind at a time")
-    law = _law(until, seed=seed, hop=hop, direction=direction, count=count, replace=replace, uniform=uniform)
+    params = _draw_params(temporal_filter, seed=seed, hop=hop, direction=direction, count=count, replace=replace, uniform=uniform)
     size = ids.size * count
-    out, kinds = np.full(size, -1, np.int64), np.full(size, -1, np.int32)
+    out, out_types = np.full(size, -1, np.int64), np.full(size, -1, np.int32)
     weights, eids = np.zeros(size if want_weights else 0, np.float32), np.full(size if want_edge_ids else 0, -1, np.int64)
-    keys = np.zeros(size if until.want_times else 0, np.int64)
-    with Stop(checkpoint) as stop:
-        for block in blocks(ids.size, min(per_node(count), NODES), checkpoint) if count else ():
-            flat = slice(block.start * count, block.stop * count)
-            places, seen = positions[block], until if block.stop - block.start == ids.size else until.of(block)
-            for nodes in located(version, node_type, ids[block], None if types is None else types[block]):
-                union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == nodes.type_id]
+    keys = np.zeros(size if temporal_filter.want_times else 0, np.int64)
+    with StopFlag(checkpoint) as stop:
+        for block in blocks(ids.size, min(nodes_per_block(count), BLOCK_NODES), checkpoint) if count else ():
+            out_slice = slice(block.start * count, block.stop * count)
+            block_positions, block_filter = positions[block], temporal_filter if block.stop - block.start == ids.size else temporal_filter.for_block(block)
+            for nodes in locate_nodes(version, node_type, ids[block], None if types is None else types[block]):
+                union = [edge_type for edge_type, local_type in zip(edge_types, local_types, strict=True) if local_type == nodes.type_id]
                 if not union:
                     continue
-                own = seen.at(nodes.at) if nodes.at.size else seen
-                sides = [_timed(version, edge_type, direction) for edge_type in union]
-                which, slots = _draw(version, nodes, union, sides, settled(places[nodes.at] if nodes.at.size else places), law, own, stop)
-                gather.place_types(slots, nodes.at, np.int64(count), which, settled(np.array(union, np.int32)), kinds[flat])
-                for mine, side in enumerate(sides):
-                    asked = slots, nodes.at, nodes.parts, np.int64(count), which, np.int32(mine)
-                    gather.gather_ids(*asked, side.nbr, out[flat])
+                node_filter = block_filter.for_places(nodes.places) if nodes.places.size else block_filter
+                sides = [_temporal_addresses(version, edge_type, direction) for edge_type in union]
+                type_indices, slots = _draw(version, nodes, union, sides, as_kernel_array(block_positions[nodes.places] if nodes.places.size else block_positions), params, node_filter, stop)
+                gather.write_types(slots, nodes.places, np.int64(count), type_indices, as_kernel_array(np.array(union, np.int32)), out_types[out_slice])
+                for type_index, side in enumerate(sides):
+                    gather_inputs = slots, nodes.places, nodes.parts, np.int64(count), type_indices, np.int32(type_index)
+                    gather.gather_ids(*gather_inputs, side.nbr, out[out_slice])
                     if want_edge_ids:
-                        gather.gather_ids(*asked, side.eid, eids[flat])
+                        gather.gather_ids(*gather_inputs, side.eid, eids[out_slice])
                     if want_weights:
-                        gather.gather_weights(*asked, side.weights, weights[flat])
-                    if until.want_times:
-                        gather.gather_ids(*asked, side.when, keys[flat])
+                        gather.gather_weights(*gather_inputs, side.weights, weights[out_slice])
+                    if temporal_filter.want_times:
+                        gather.gather_ids(*gather_inputs, side.when, keys[out_slice])
     shape = (ids.size, count)
     return NeighborDraws(
         ids=out.reshape(shape),
-        types=kinds.reshape(shape) if len(edge_types) > 1 else None,
+        types=out_types.reshape(shape) if len(edge_types) > 1 else None,
         weights=weights.reshape(shape) if want_weights else None,
         eids=eids.reshape(shape) if want_edge_ids else None,
         probabilities=None,
-        times=times_of(keys, floating=floats.pop()).reshape(shape) if until.want_times else None,
+        times=decode_times(keys, is_float=floats.pop()).reshape(shape) if temporal_filter.want_times else None,
     )
 
 
-def expand_timed(
-    version: Version,
+def expand_temporal(
+    version: LocalVersion,
     *,
     seed: int,
     direction: int,
@@ -154,9 +154,9 @@ def expand_timed(
     count: int,
     ids: NDArray[np.int64],
     positions: NDArray[np.int64],
-    until: Until,
-    checkpoint: Checkpoint = never,
-) -> Met:
+    temporal_filter: TemporalFilter,
+    checkpoint: Checkpoint = no_checkpoint,
+) -> Neighbors:
     """As `storaged.draw.expand.expand` along an edge type that has times: of each node what it sees, -1 all of it, the earliest first.
 
     Raises
@@ -164,62 +164,62 @@ def expand_timed(
     InvalidRequest, Unavailable
         As there.
     """
-    checked_length("times", until.times, ids.size)
-    side, sizes = _timed(version, edge_type, direction), np.zeros(ids.size, np.int32)
-    (nodes,) = located(version, ends(version, edge_type, direction)[0], ids, None)
-    if count == ALL:
-        limits = _limits(version, edge_type, direction, until)
-        total = int(kernel.count_seen(nodes.parts, nodes.rows, limits, side.indptr, side.when, side.order, sizes))
-        checked_found("neighbors", total)
+    check_length("times", temporal_filter.times, ids.size)
+    side, sizes = _temporal_addresses(version, edge_type, direction), np.zeros(ids.size, np.int32)
+    (nodes,) = locate_nodes(version, end_types(version, edge_type, direction)[0], ids, None)
+    if count == ALL_NEIGHBORS:
+        limits = _limits(version, edge_type, direction, temporal_filter)
+        total = int(kernel.count_visible_edges(nodes.parts, nodes.rows, limits, side.indptr, side.when, side.order, sizes))
+        check_row_count("neighbors", total)
         slots = np.empty(total, np.int64)
-        kernel.list_seen(nodes.parts, nodes.rows, side.indptr, side.order, settled(sizes), slots)
+        kernel.list_visible_edges(nodes.parts, nodes.rows, side.indptr, side.order, as_kernel_array(sizes), slots)
     else:
-        checked_found("neighbors", ids.size * count)
-        law = _law(until, seed=seed, hop=hop, direction=direction, count=count, replace=replace, uniform=uniform)
+        check_row_count("neighbors", ids.size * count)
+        params = _draw_params(temporal_filter, seed=seed, hop=hop, direction=direction, count=count, replace=replace, uniform=uniform)
         slots, total = np.empty(ids.size * count, np.int64), 0
-        with Stop(checkpoint) as stop:
-            for block in blocks(ids.size, min(per_node(count), NODES), checkpoint) if count else ():
-                some = replaced(nodes, parts=nodes.parts[block], rows=nodes.rows[block])
-                _, drawn = _draw(version, some, [edge_type], [side], settled(positions[block]), law, until.of(block), stop)
-                total += int(kernel.close_up(drawn, np.int64(count), sizes[block], slots[total:]))
-    asked = nodes.parts, settled(sizes), settled(slots[:total])
-    out, eids, keys = np.empty(total, np.int64), np.empty(total if want_eids else 0, np.int64), np.empty(total if until.want_times else 0, np.int64)
+        with StopFlag(checkpoint) as stop:
+            for block in blocks(ids.size, min(nodes_per_block(count), BLOCK_NODES), checkpoint) if count else ():
+                block_nodes = replaced(nodes, parts=nodes.parts[block], rows=nodes.rows[block])
+                _, block_slots = _draw(version, block_nodes, [edge_type], [side], as_kernel_array(positions[block]), params, temporal_filter.for_block(block), stop)
+                total += int(kernel.compact_slots(block_slots, np.int64(count), sizes[block], slots[total:]))
+    gather_inputs = nodes.parts, as_kernel_array(sizes), as_kernel_array(slots[:total])
+    out, eids, keys = np.empty(total, np.int64), np.empty(total if want_eids else 0, np.int64), np.empty(total if temporal_filter.want_times else 0, np.int64)
     weights = np.empty(total if want_weights else 0, np.float32)
-    kernel.fetch_ids(*asked, side.nbr, out)
+    kernel.gather_ragged_ids(*gather_inputs, side.nbr, out)
     if want_eids:
-        kernel.fetch_ids(*asked, side.eid, eids)
+        kernel.gather_ragged_ids(*gather_inputs, side.eid, eids)
     if want_weights:
-        kernel.fetch_weights(*asked, side.weights, weights)
-    if until.want_times:
-        kernel.fetch_ids(*asked, side.when, keys)
-    return Met(
+        kernel.gather_ragged_weights(*gather_inputs, side.weights, weights)
+    if temporal_filter.want_times:
+        kernel.gather_ragged_ids(*gather_inputs, side.when, keys)
+    return Neighbors(
         sizes=sizes,
         ids=out,
         eids=eids if want_eids else None,
         weights=weights if want_weights else None,
-        times=times_of(keys, floating=_floating(version, edge_type, direction)) if until.want_times else None,
+        times=decode_times(keys, is_float=_has_float_times(version, edge_type, direction)) if temporal_filter.want_times else None,
     )
 
 
-def _law(until: Until, *, seed: int, hop: int, direction: int, count: int, replace: bool, uniform: bool) -> _Law:
-    if until.last and replace:
+def _draw_params(temporal_filter: TemporalFilter, *, seed: int, hop: int, direction: int, count: int, replace: bool, uniform: bool) -> _DrawParams:
+    if temporal_filter.last and replace:
         raise InvalidRequest("the last neighbors are taken without replacement")
-    how = kernel.LAST if until.last else kernel.UNIFORM if uniform else kernel.WEIGHTED
-    return _Law(seed=seed, hop=hop, direction=direction, count=count, replace=replace, how=how)
+    strategy = kernel.LAST if temporal_filter.last else kernel.UNIFORM if uniform else kernel.WEIGHTED
+    return _DrawParams(seed=seed, hop=hop, direction=direction, count=count, replace=replace, strategy=strategy)
 
 
-def _floating(version: Version, edge_type: int, direction: int) -> bool:
+def _has_float_times(version: LocalVersion, edge_type: int, direction: int) -> bool:
     """Whether the times that an edge type is seen by are floats; InvalidRequest where there are none."""
-    dtype = seen_as(version.schema, edge_type, incoming=direction == IN)
+    dtype = edge_time_dtype(version.schema, edge_type, incoming=direction == IN)
     if not dtype:
         name = version.schema.edge_types[edge_type].name
         raise InvalidRequest(f"edge type {name!r} has no time, and its neighbors have none; declare which feature is one in the schema")
     return dtype == "float64"
 
 
-def _timed(version: Version, edge_type: int, direction: int) -> Adjacencies:
+def _temporal_addresses(version: LocalVersion, edge_type: int, direction: int) -> AdjacencyAddresses:
     """The adjacencies of an edge type, where every one that has edges has their times."""
-    side = adjacencies(version, edge_type, direction)
+    side = adjacency_addresses(version, edge_type, direction)
     if bool(((side.nbr > 0) & (side.order == 0)).any()):
         raise Unavailable(
             f"version {version.version}: its image has no times of {version.schema.edge_types[edge_type].name!r}; build the version again"
@@ -227,44 +227,44 @@ def _timed(version: Version, edge_type: int, direction: int) -> Adjacencies:
     return side
 
 
-def _limits(version: Version, edge_type: int, direction: int, until: Until) -> NDArray[np.int64]:
+def _limits(version: LocalVersion, edge_type: int, direction: int, temporal_filter: TemporalFilter) -> NDArray[np.int64]:
     """int64[m], read-only."""
-    return settled(limits_of(until.times, strict=until.strict, floating=_floating(version, edge_type, direction)))
+    return as_kernel_array(limit_keys(temporal_filter.times, strict=temporal_filter.strict, is_float=_has_float_times(version, edge_type, direction)))
 
 
 def _draw(
-    version: Version,
-    nodes: Located,
+    version: LocalVersion,
+    nodes: LocatedNodes,
     union: Sequence[int],
-    sides: Sequence[Adjacencies],
+    sides: Sequence[AdjacencyAddresses],
     positions: NDArray[np.int64],
-    law: _Law,
-    until: Until,
-    stop: Stop,
+    params: _DrawParams,
+    temporal_filter: TemporalFilter,
+    stop: StopFlag,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The edge type, as a place in the union, and the slot of each draw; the types are left out of a union of one."""
-    slots = np.empty(nodes.rows.size * law.count, np.int64)
-    which = np.empty(slots.size if len(union) > 1 else 0, np.int32)
-    weighed = law.how == kernel.WEIGHTED
-    nothing = np.zeros(sides[0].indptr.size, np.uint64)
-    kernel.draw_timed(
-        law.key(0),
-        law.key(1),
+    slots = np.empty(nodes.rows.size * params.count, np.int64)
+    type_indices = np.empty(slots.size if len(union) > 1 else 0, np.int32)
+    is_weighted = params.strategy == kernel.WEIGHTED
+    no_addresses = np.zeros(sides[0].indptr.size, np.uint64)
+    kernel.draw_temporal(
+        params.key(0),
+        params.key(1),
         positions,
         nodes.parts,
         nodes.rows,
-        settled(np.stack([_limits(version, edge_type, law.direction, until) for edge_type in union])),
-        np.int64(law.count),
-        law.replace,
-        np.int64(law.how),
-        settled(np.stack([side.indptr for side in sides])),
-        settled(np.stack([side.when for side in sides])),
-        settled(np.stack([side.order for side in sides])),
-        settled(np.stack([side.weights if weighed else nothing for side in sides])),
-        settled(np.stack([side.time_sums if weighed else nothing for side in sides])),
-        which,
+        as_kernel_array(np.stack([_limits(version, edge_type, params.direction, temporal_filter) for edge_type in union])),
+        np.int64(params.count),
+        params.replace,
+        np.int64(params.strategy),
+        as_kernel_array(np.stack([side.indptr for side in sides])),
+        as_kernel_array(np.stack([side.when for side in sides])),
+        as_kernel_array(np.stack([side.order for side in sides])),
+        as_kernel_array(np.stack([side.weights if is_weighted else no_addresses for side in sides])),
+        as_kernel_array(np.stack([side.time_sums if is_weighted else no_addresses for side in sides])),
+        type_indices,
         slots,
         stop.flag,
     )
     stop.check()
-    return settled(which), settled(slots)
+    return as_kernel_array(type_indices), as_kernel_array(slots)

@@ -12,26 +12,26 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest
 from graphkit import rng, split
-from graphkit.jit import settled
-from graphkit.paths import cut, fill
-from storaged.draw.ground import Ground, ground_of, sieved
-from storaged.draw.lookup import checked_edge_types, node_types
-from storaged.draw.version import Version, checked_length, checked_outputs
+from graphkit.jit import as_kernel_array
+from graphkit.paths import flatten_prefixes, pad_ends
+from storaged.draw.ground import WalkGraph, build_walk_graph, with_bloom_filters
+from storaged.draw.lookup import resolve_local_types, node_types
+from storaged.draw.version import LocalVersion, check_length, check_output_size
 from storaged.kernel import biased_walk, table
 from storaged.kernel.lanes import (
     ATTEMPTS,
-    BEFORE_KINDS,
-    BEFORES,
-    DONE,
+    PREVIOUS_KINDS,
+    PREVIOUS_IDS,
+    STEPS_DONE,
     FIELDS,
     IDS,
     KINDS,
-    LANES,
-    OPEN,
-    OPEN_ATTEMPT,
-    OPEN_EID,
-    OPEN_ID,
-    OPEN_TYPE,
+    ACTIVE_WALKS,
+    IS_PENDING,
+    PENDING_ATTEMPT,
+    PENDING_EID,
+    PENDING_ID,
+    PENDING_TYPE,
     POSITIONS,
     RESTART_KEY,
     RETURN_KEY,
@@ -39,13 +39,13 @@ from storaged.kernel.lanes import (
     START_KINDS,
     STARTS,
     TYPE_KEY,
-    Way,
+    WalkParams,
 )
 from storaged.kernel.packed_walk import FIELDS as PACKED_FIELDS
-from storaged.kernel.packed_walk import LANES as PACKED_LANES
-from storaged.kernel.packed_walk import take_packed_walks
+from storaged.kernel.packed_walk import ACTIVE_WALKS as PACKED_LANES
+from storaged.kernel.packed_walk import advance_packed_walks
 from storaged.kernel.rows import salt_keys
-from storaged.kernel.walk import take_walks
+from storaged.kernel.walk import advance_walks
 from storaged.store.image import EMPTY_I64
 
 I64 = NDArray[np.int64]
@@ -54,12 +54,12 @@ I32 = NDArray[np.int32]
 _ROUNDS, _PACKED_ROUNDS = 1 << 14, 1 << 12
 """Between looks at the clock: some tens of milliseconds."""
 
-LEAST, MOST = 1e-3, 1e3
+MIN_BIAS, MAX_BIAS = 1e-3, 1e3
 """Of p and q: beyond, a step by acceptance takes too many attempts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class WalkSpec:
     """How walks go."""
 
     steps: Sequence[Sequence[int]]
@@ -82,11 +82,11 @@ class Rules:
         if not 0 <= self.restart <= 1:
             raise InvalidRequest(f"restart {self.restart}: a probability is in 0 .. 1")
         for name, value in (("p", self.p), ("q", self.q)):
-            if not LEAST <= value <= MOST:
-                raise InvalidRequest(f"{name} {value}: expected {LEAST} to {MOST:g}")
+            if not MIN_BIAS <= value <= MAX_BIAS:
+                raise InvalidRequest(f"{name} {value}: expected {MIN_BIAS} to {MAX_BIAS:g}")
 
     @property
-    def biased(self) -> bool:
+    def is_biased(self) -> bool:
         """Whether a step depends on the one before."""
         return (self.p, self.q) != (1.0, 1.0)
 
@@ -97,7 +97,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Places:
+class WalkState:
     """Where walks are. Types are None where ids are looked up (in a space of global ids)."""
 
     ids: I64
@@ -118,18 +118,18 @@ class Places:
     """int64[m]: the attempt that each walk's next step begins with; 0 where left out."""
 
     @classmethod
-    def begun(cls, ids: I64, kinds: I32 | None, positions: I64, rules: Rules) -> Places:
+    def at_start(cls, ids: I64, kinds: I32 | None, positions: I64, spec: WalkSpec) -> WalkState:
         """Those of walks that are at their start."""
         taken = np.zeros(ids.size, np.int32)
-        before = (np.full(ids.size, -1, np.int64), np.full(ids.size, -1, np.int32)) if rules.biased else (None, None)
+        before = (np.full(ids.size, -1, np.int64), np.full(ids.size, -1, np.int32)) if spec.is_biased else (None, None)
         return cls(ids=ids, kinds=kinds, positions=positions, taken=taken, starts=ids, start_kinds=kinds, before=before[0], before_kinds=before[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Open:
+class PendingSteps:
     """Steps that hang on an edge which is not held here: candidates, for somebody else to judge."""
 
-    open: NDArray[np.bool_]
+    is_pending: NDArray[np.bool_]
     """bool[m]: of which walks."""
     ids: I64
     types: I32
@@ -140,7 +140,7 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Walks:
+class WalkSteps:
     """The steps that walks took here: row i of the first columns is walk i's."""
 
     indptr: I64
@@ -151,12 +151,12 @@ class Walks:
     """int32[k], edge types; -1 for a restart and where there is no node; None where they follow from the steps."""
     eids: I64 | None
     """int64[k], likewise; when wanted."""
-    open: Open | None
+    pending: PendingSteps | None
     """None where steps are not biased."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Paths:
+class WalkPaths:
     """Whole walks: row i is walk i's, with -1 behind its end."""
 
     nodes: I64
@@ -167,15 +167,15 @@ class Paths:
     """int64[m, length], likewise; when wanted."""
 
 
-def paths(version: Version, rules: Rules, places: Places, checkpoint: Callable[[], object] = lambda: None) -> Paths:
+def sample_paths(version: LocalVersion, spec: WalkSpec, state: WalkState, checkpoint: Callable[[], object] = lambda: None) -> WalkPaths:
     """Take whole walks, from where they begin, as `walk` takes their steps.
 
     Parameters
     ----------
     version : Version
         Of which all parts are held here.
-    rules : Rules
-    places : Places
+    spec : Rules
+    state : Places
         As `Places.begun` makes them.
     checkpoint : callable
         Called now and then; may raise.
@@ -187,16 +187,16 @@ def paths(version: Version, rules: Rules, places: Places, checkpoint: Callable[[
     """
     for part in range(version.schema.parts):
         version.image(part)
-    checked_outputs("walks", places.ids.size, rules.length + 1)
-    nodes = np.empty((places.ids.size, rules.length + 1), np.int64)
-    run = _run(version, rules, places, checkpoint, nodes)
-    fill(nodes, run.done + 1)
-    for column in (run.types, run.eids):
-        fill(column, run.done)
-    return Paths(nodes=nodes, types=run.types if rules.want_types else None, eids=run.eids if rules.want_edge_ids else None)
+    check_output_size("walks", state.ids.size, spec.length + 1)
+    nodes = np.empty((state.ids.size, spec.length + 1), np.int64)
+    result = _run_kernels(version, spec, state, checkpoint, nodes)
+    pad_ends(nodes, result.done + 1)
+    for column in (result.types, result.eids):
+        pad_ends(column, result.done)
+    return WalkPaths(nodes=nodes, types=result.types if spec.want_types else None, eids=result.eids if spec.want_edge_ids else None)
 
 
-def walk(version: Version, rules: Rules, places: Places, checkpoint: Callable[[], object] = lambda: None) -> Walks:
+def continue_walks(version: LocalVersion, spec: WalkSpec, state: WalkState, checkpoint: Callable[[], object] = lambda: None) -> WalkSteps:
     """Take walks on, each until it ends, leaves the parts held here, or hangs on an edge that is elsewhere.
 
     Parameters
@@ -217,176 +217,176 @@ def walk(version: Version, rules: Rules, places: Places, checkpoint: Callable[[]
     is theirs alone: what they are above all others is folded out of the rest, into a box of its own (section 4.2), as large as the row's
     heaviest neighbor would make it. Attempts are keyed by (seed, step, position, attempt): who makes them does not matter.
     """
-    run = _run(version, rules, places, checkpoint, None)
-    return _walks(rules, run.done - places.taken, run.ids, run.types, run.eids, run.hanging)
+    result = _run_kernels(version, spec, state, checkpoint, None)
+    return _walk_steps(spec, result.done - state.taken, result.ids, result.types, result.eids, result.pending)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Run:
+class _KernelResult:
     """What kernels have made of walks."""
 
     done: I64
     ids: I64
     types: I32
     eids: I64
-    hanging: I64
+    pending: I64
 
 
-def _run(version: Version, rules: Rules, places: Places, checkpoint: Callable[[], object], whole: I64 | None) -> _Run:
-    """Take steps, into the last columns of ``whole`` where that is given: its first one is for where walks start."""
-    if rules.restart and places.starts is None:
+def _run_kernels(version: LocalVersion, spec: WalkSpec, state: WalkState, checkpoint: Callable[[], object], path_nodes: I64 | None) -> _KernelResult:
+    """Take steps, into the last columns of ``path_nodes`` where that is given: its first one is for where walks start."""
+    if spec.restart and state.starts is None:
         raise InvalidRequest("restart without starts: say where each walk began")
-    if rules.biased and places.before is None:
+    if spec.is_biased and state.before is None:
         raise InvalidRequest("p or q without before: say where each walk was")
-    m, taken = places.ids.size, places.taken
+    m, steps_taken = state.ids.size, state.taken
     for name in ("positions", "taken", "kinds", "starts", "start_kinds", "before", "before_kinds", "attempts"):
-        column = getattr(places, name)
+        column = getattr(state, name)
         if column is not None:
-            checked_length(name, column, m)
-    if m and not 0 <= int(taken.min()) <= int(taken.max()) <= rules.length:
+            check_length(name, column, m)
+    if m and not 0 <= int(steps_taken.min()) <= int(steps_taken.max()) <= spec.length:
         raise InvalidRequest(
-            f"taken: found {int(taken.min())} to {int(taken.max())}; a walk of {rules.length} steps has 0 to {rules.length} behind it"
+            f"taken: found {int(steps_taken.min())} to {int(steps_taken.max())}; a walk of {spec.length} steps has 0 to {spec.length} behind it"
         )
-    width = rules.length - int(taken.min(initial=rules.length))
-    checked_outputs("walks", m, width)
-    for step in rules.steps:
-        checked_edge_types(version, step, -1, rules.direction)
-    edge_types = tuple(sorted({edge_type for step in rules.steps for edge_type in step}))
-    ground = version.once((Ground, edge_types, rules.direction), lambda: ground_of(version, edge_types, rules.direction))
-    if rules.biased:
-        uniform = rules.uniform if _fold(rules) else None
-        of = version, ground, edge_types, rules.direction, uniform, checkpoint
-        ground = version.once((sieved, edge_types, rules.direction, uniform), lambda: sieved(*of))
-    walkers = _walkers(version, rules, places, ground)
-    room = width if whole is None else whole.shape[1]
-    done, ids = walkers[DONE].copy(), np.empty((m, width), np.int64) if whole is None else whole
+    width = spec.length - int(steps_taken.min(initial=spec.length))
+    check_output_size("walks", m, width)
+    for step in spec.steps:
+        resolve_local_types(version, step, -1, spec.direction)
+    edge_types = tuple(sorted({edge_type for step in spec.steps for edge_type in step}))
+    walk_graph = version.cached((WalkGraph, edge_types, spec.direction), lambda: build_walk_graph(version, edge_types, spec.direction))
+    if spec.is_biased:
+        uniform = spec.uniform if _excess_return(spec) else None
+        arguments = version, walk_graph, edge_types, spec.direction, uniform, checkpoint
+        walk_graph = version.cached((with_bloom_filters, edge_types, spec.direction, uniform), lambda: with_bloom_filters(*arguments))
+    walkers = _walkers(version, spec, state, walk_graph)
+    row_width = width if path_nodes is None else path_nodes.shape[1]
+    steps_done, ids = walkers[STEPS_DONE].copy(), np.empty((m, width), np.int64) if path_nodes is None else path_nodes
     if not m:  # keys of steps that nobody takes are not made
-        none = np.empty((0, width), np.int64)
-        return _Run(done=done, ids=ids, types=none.astype(np.int32), eids=none, hanging=np.zeros((5, 0), np.int64))
-    types = np.empty((m, width) if rules.want_types else (0, 0), np.int32)
-    eids = np.empty((m, width) if rules.want_edge_ids else (0, 0), np.int64)
-    hanging = np.zeros((5, m if rules.biased else 0), np.int64)
-    steps, keys, way = _steps(rules), _keys(rules), _way(version, rules, ground)
-    on = ground.table, ground.ends, ground.held, steps, keys, way, done
-    found, flat, cursor, rounds = ids, ids.reshape(-1), np.zeros(4, np.int64), np.int64(_ROUNDS)
-    packed = ground.packed(rules.uniform) and not (rules.want_types or rules.want_edge_ids)
-    if whole is not None and (rules.biased or not packed):
-        whole[:, 0] = places.ids
-    if packed and not rules.biased:
-        order = settled(EMPTY_I64 if not m or taken.min() == taken.max() else np.argsort(taken, kind="stable"))
-        out = flat, np.int64(room), np.int64(room - width)
-        going = np.zeros(PACKED_FIELDS * PACKED_LANES, np.uint64)
-        advance = partial(take_packed_walks, walkers, *on, order, *out, ground.packs, ground.colds, going, cursor, np.int64(_PACKED_ROUNDS))
-    elif packed and len(rules.steps) == 1 and ground.returns(edge_types):
-        lanes = np.zeros((biased_walk.FIELDS, biased_walk.LANES), np.int64)
-        packs = ground.packs, ground.colds
-        advance = partial(biased_walk.take_biased_walks, walkers, *on, flat[room - width :], np.int64(room), hanging, *packs, lanes, cursor, rounds)
+        empty = np.empty((0, width), np.int64)
+        return _KernelResult(done=steps_done, ids=ids, types=empty.astype(np.int32), eids=empty, pending=np.zeros((5, 0), np.int64))
+    types = np.empty((m, width) if spec.want_types else (0, 0), np.int32)
+    eids = np.empty((m, width) if spec.want_edge_ids else (0, 0), np.int64)
+    pending = np.zeros((5, m if spec.is_biased else 0), np.int64)
+    steps, keys, walk_params = _steps(spec), _keys(spec), _walk_params(version, spec, walk_graph)
+    kernel_inputs = walk_graph.table, walk_graph.ends, walk_graph.local_parts, steps, keys, walk_params, steps_done
+    step_ids, flat, cursor, rounds = ids, ids.reshape(-1), np.zeros(4, np.int64), np.int64(_ROUNDS)
+    packed = walk_graph.is_packed(spec.uniform) and not (spec.want_types or spec.want_edge_ids)
+    if path_nodes is not None and (spec.is_biased or not packed):
+        path_nodes[:, 0] = state.ids
+    if packed and not spec.is_biased:
+        order = as_kernel_array(EMPTY_I64 if not m or steps_taken.min() == steps_taken.max() else np.argsort(steps_taken, kind="stable"))
+        out = flat, np.int64(row_width), np.int64(row_width - width)
+        lane_records = np.zeros(PACKED_FIELDS * PACKED_LANES, np.uint64)
+        advance = partial(advance_packed_walks, walkers, *kernel_inputs, order, *out, walk_graph.packed_addresses, walk_graph.fraction_addresses, lane_records, cursor, np.int64(_PACKED_ROUNDS))
+    elif packed and len(spec.steps) == 1 and walk_graph.is_homogeneous(edge_types):
+        lanes = np.zeros((biased_walk.FIELDS, biased_walk.ACTIVE_WALKS), np.int64)
+        packed_addresses = walk_graph.packed_addresses, walk_graph.fraction_addresses
+        advance = partial(biased_walk.advance_node2vec_walks, walkers, *kernel_inputs, flat[row_width - width :], np.int64(row_width), pending, *packed_addresses, lanes, cursor, rounds)
     else:
-        lanes, found = np.zeros((LANES, FIELDS), np.int64), ids if whole is None else np.empty((m, width), np.int64)
-        advance = partial(take_walks, walkers, *on, found, types, eids, hanging, lanes, cursor, rounds)
+        lanes, step_ids = np.zeros((ACTIVE_WALKS, FIELDS), np.int64), ids if path_nodes is None else np.empty((m, width), np.int64)
+        advance = partial(advance_walks, walkers, *kernel_inputs, step_ids, types, eids, pending, lanes, cursor, rounds)
     while True:
         advance()
         if cursor[1] == 0:
             break
         checkpoint()
-    if found is not ids:
-        ids[:, room - width :] = found
-    return _Run(done=done, ids=ids, types=types, eids=eids, hanging=hanging)
+    if step_ids is not ids:
+        ids[:, row_width - width :] = step_ids
+    return _KernelResult(done=steps_done, ids=ids, types=types, eids=eids, pending=pending)
 
 
-def _steps(rules: Rules) -> I64:
-    steps = np.full((len(rules.steps), max(len(step) for step in rules.steps)), -1, np.int64)
-    for turn, step in enumerate(rules.steps):
-        steps[turn, : len(step)] = step
-    return settled(steps)
+def _steps(spec: WalkSpec) -> I64:
+    steps = np.full((len(spec.steps), max(len(step) for step in spec.steps)), -1, np.int64)
+    for step_row, step in enumerate(spec.steps):
+        steps[step_row, : len(step)] = step
+    return as_kernel_array(steps)
 
 
-def _keys(rules: Rules) -> NDArray[np.uint64]:
-    keys = np.zeros((4, rules.length), np.uint64)
-    for of, wanted, tags in (
-        (SLOT_KEY, True, (rng.NEIGHBOR, rules.direction)),
-        (TYPE_KEY, any(len(step) > 1 for step in rules.steps), (rng.NEIGHBOR_TYPE, rules.direction)),
-        (RESTART_KEY, rules.restart > 0, (rng.RESTART,)),
-        (RETURN_KEY, rules.biased, (rng.RETURN,)),
+def _keys(spec: WalkSpec) -> NDArray[np.uint64]:
+    keys = np.zeros((4, spec.length), np.uint64)
+    for key_row, needed, tags in (
+        (SLOT_KEY, True, (rng.NEIGHBOR, spec.direction)),
+        (TYPE_KEY, any(len(step) > 1 for step in spec.steps), (rng.NEIGHBOR_TYPE, spec.direction)),
+        (RESTART_KEY, spec.restart > 0, (rng.RESTART,)),
+        (RETURN_KEY, spec.is_biased, (rng.RETURN,)),
     ):
-        if wanted:
-            salt_keys(rng.key_of(rules.seed, *tags), keys[of])
-    return settled(keys)
+        if needed:
+            salt_keys(rng.key_of(spec.seed, *tags), keys[key_row])
+    return as_kernel_array(keys)
 
 
-def _most(rules: Rules) -> float:
+def _max_forward_bias(spec: WalkSpec) -> float:
     """The largest bias of a step that is not one back."""
-    return max(1.0, 1.0 / rules.q)
+    return max(1.0, 1.0 / spec.q)
 
 
-def _fold(rules: Rules) -> float:
+def _excess_return(spec: WalkSpec) -> float:
     """By what of the largest bias of other steps that of a step back is above it."""
-    return max((1.0 / rules.p) / _most(rules) - 1.0, 0.0)
+    return max((1.0 / spec.p) / _max_forward_bias(spec) - 1.0, 0.0)
 
 
-def _way(version: Version, rules: Rules, ground: Ground) -> Way:
-    most, away = _most(rules), 1.0 / rules.q
-    return Way(
+def _walk_params(version: LocalVersion, spec: WalkSpec, walk_graph: WalkGraph) -> WalkParams:
+    max_bias, away_bias = _max_forward_bias(spec), 1.0 / spec.q
+    return WalkParams(
         parts=np.int64(version.schema.parts),
-        shift=np.int64(table.shift_of_parts(np.int64(version.schema.parts))),
+        shift=np.int64(table.parts_shift(np.int64(version.schema.parts))),
         mod=version.schema.placement != "mix64",
-        scattered=ground.scattered,
-        length=np.int64(rules.length),
-        uniform=bool(rules.uniform),
-        restart=np.float64(rules.restart),
-        biased=rules.biased,
-        fold=np.float64(_fold(rules)),
-        back=np.float64(1.0 / rules.p / most),
-        sure=np.float64(min(1.0, away) / most),
-        counts_joined=rules.q > 1.0,
+        needs_lookup=walk_graph.needs_lookup,
+        length=np.int64(spec.length),
+        uniform=bool(spec.uniform),
+        restart=np.float64(spec.restart),
+        biased=spec.is_biased,
+        excess_return=np.float64(_excess_return(spec)),
+        return_limit=np.float64(1.0 / spec.p / max_bias),
+        accept_limit=np.float64(min(1.0, away_bias) / max_bias),
+        accept_joined=spec.q > 1.0,
     )
 
 
-def _walkers(version: Version, rules: Rules, places: Places, ground: Ground) -> I64:
-    schema, m = version.schema, places.ids.size
-    if not ground.held.all():
-        going = (places.ids >= 0) & (places.taken < rules.length)
-        for part in np.flatnonzero(np.bincount(split.part_of(places.ids[going], schema.parts, schema.placement), minlength=schema.parts)):
+def _walkers(version: LocalVersion, spec: WalkSpec, state: WalkState, walk_graph: WalkGraph) -> I64:
+    schema, m = version.schema, state.ids.size
+    if not walk_graph.local_parts.all():
+        active = (state.ids >= 0) & (state.taken < spec.length)
+        for part in np.flatnonzero(np.bincount(split.part_of(state.ids[active], schema.parts, schema.placement), minlength=schema.parts)):
             version.image(int(part))
 
-    def kinds(ids: I64, types: I32 | None) -> NDArray[np.integer[Any]]:
+    def lookup_kinds(ids: I64, types: I32 | None) -> NDArray[np.integer[Any]]:
         if types is not None:
             return types
         # Nodes that live elsewhere are nobody's business here.
-        here = (ids >= 0) & ground.held[split.part_of(ids, schema.parts, schema.placement)]
-        return node_types(version, -1, np.where(here, ids, -1), None) if here.any() else np.full(m, -1, np.int32)
+        is_local = (ids >= 0) & walk_graph.local_parts[split.part_of(ids, schema.parts, schema.placement)]
+        return node_types(version, -1, np.where(is_local, ids, -1), None) if is_local.any() else np.full(m, -1, np.int32)
 
-    walkers = np.empty((BEFORE_KINDS + 1 if rules.restart or rules.biased else ATTEMPTS + 1, m), np.int64)
+    walkers = np.empty((PREVIOUS_KINDS + 1 if spec.restart or spec.is_biased else ATTEMPTS + 1, m), np.int64)
     walkers[ATTEMPTS + 1 :] = -1
-    walkers[IDS], walkers[KINDS], walkers[POSITIONS] = places.ids, kinds(places.ids, places.kinds), places.positions
-    walkers[DONE], walkers[ATTEMPTS] = places.taken, 0 if places.attempts is None else places.attempts
-    if rules.restart and places.starts is not None:
-        walkers[STARTS], walkers[START_KINDS] = places.starts, kinds(places.starts, places.start_kinds)
-    if rules.biased and places.before is not None:
-        walkers[BEFORES], walkers[BEFORE_KINDS] = places.before, kinds(places.before, places.before_kinds)
-    return settled(walkers)
+    walkers[IDS], walkers[KINDS], walkers[POSITIONS] = state.ids, lookup_kinds(state.ids, state.kinds), state.positions
+    walkers[STEPS_DONE], walkers[ATTEMPTS] = state.taken, 0 if state.attempts is None else state.attempts
+    if spec.restart and state.starts is not None:
+        walkers[STARTS], walkers[START_KINDS] = state.starts, lookup_kinds(state.starts, state.start_kinds)
+    if spec.is_biased and state.before is not None:
+        walkers[PREVIOUS_IDS], walkers[PREVIOUS_KINDS] = state.before, lookup_kinds(state.before, state.before_kinds)
+    return as_kernel_array(walkers)
 
 
-def _walks(rules: Rules, lengths: I64, ids: I64, types: I32, eids: I64, hanging: I64) -> Walks:
+def _walk_steps(spec: WalkSpec, lengths: I64, ids: I64, types: I32, eids: I64, pending: I64) -> WalkSteps:
     indptr = np.zeros(lengths.size + 1, np.int64)
     np.cumsum(lengths, out=indptr[1:])
-    whole = indptr[-1] == ids.size
+    is_full = indptr[-1] == ids.size
 
-    def flat(column: NDArray[Any]) -> NDArray[Any]:
-        return column.reshape(-1) if whole else cut(column, indptr)
+    def flatten(column: NDArray[Any]) -> NDArray[Any]:
+        return column.reshape(-1) if is_full else flatten_prefixes(column, indptr)
 
-    return Walks(
+    return WalkSteps(
         indptr=indptr,
-        ids=flat(ids),
-        types=flat(types) if rules.want_types else None,
-        eids=flat(eids) if rules.want_edge_ids else None,
-        open=Open(
-            open=hanging[OPEN] > 0,
-            ids=hanging[OPEN_ID],
-            types=hanging[OPEN_TYPE].astype(np.int32),
-            eids=hanging[OPEN_EID] if rules.want_edge_ids else None,
-            attempts=hanging[OPEN_ATTEMPT],
+        ids=flatten(ids),
+        types=flatten(types) if spec.want_types else None,
+        eids=flatten(eids) if spec.want_edge_ids else None,
+        pending=PendingSteps(
+            is_pending=pending[IS_PENDING] > 0,
+            ids=pending[PENDING_ID],
+            types=pending[PENDING_TYPE].astype(np.int32),
+            eids=pending[PENDING_EID] if spec.want_edge_ids else None,
+            attempts=pending[PENDING_ATTEMPT],
         )
-        if rules.biased
+        if spec.is_biased
         else None,
     )

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.acceptance import accepted, accepted_of, led_of, undecided
-from graphkit.jit import CHECKED, f32_at, i64_at, inlined, kernel, prefetch_at, register, register_at, u32_at, u64_at
-from graphkit.rng import below, below_short, word
+from graphkit.acceptance import resolve_column, resolve_column_from_entry, resolve_by_high_bits, needs_low_bits
+from graphkit.jit import CHECK_BOUNDS, f32_at, i64_at, inlined, kernel, prefetch_at, register, register_at, u32_at, u64_at
+from graphkit.rng import bounded, bounded_short, word
 
 BLOCK, STEP, AHEAD = 64, 8, 48
 """Draws that are hashed at a time; of which are read at a time; between what is asked for and what is read."""
@@ -25,84 +25,84 @@ _CERTAIN = np.full(1, 0xFFFFFFFF << 32, np.uint64)
 
 
 @inlined
-def _count(first: np.uint64, numbers: NDArray[np.int64], i: np.int64, size: np.int64, drawn: NDArray[np.uint64], to: np.uint64) -> None:
+def _fill_numbers(first: np.uint64, numbers: NDArray[np.int64], i: np.int64, size: np.int64, draw_numbers: NDArray[np.uint64], out_pos: np.uint64) -> None:
     """The numbers of draws i .. i + size - 1: those that were given, or from ``first`` on."""
     if numbers.shape[0] > 0:
         for j in range(np.uint64(size)):
-            drawn[to + j] = np.uint64(numbers[np.uint64(i) + j])
+            draw_numbers[out_pos + j] = np.uint64(numbers[np.uint64(i) + j])
     else:
         for j in range(np.uint64(size)):
-            drawn[to + j] = first + np.uint64(i) + j
+            draw_numbers[out_pos + j] = first + np.uint64(i) + j
 
 
 @inlined
-def _hash(key: np.uint64, drawn: NDArray[np.uint64], begin: np.uint64, size: np.int64, words: NDArray[np.uint64]) -> None:
+def _hash(key: np.uint64, draw_numbers: NDArray[np.uint64], begin: np.uint64, size: np.int64, words: NDArray[np.uint64]) -> None:
     """The words of some draws."""
     for j in range(np.uint64(size)):
-        words[j] = word(key, drawn[begin + j])
+        words[j] = word(key, draw_numbers[begin + j])
 
 
 @inlined
-def _choose(
-    words: NDArray[np.uint64], size: np.int64, hot: NDArray[np.uint64], cold: NDArray[np.uint32], chosen: NDArray[np.uint64], to: np.uint64
+def _choose_entries(
+    words: NDArray[np.uint64], size: np.int64, alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32], chosen_entries: NDArray[np.uint64], out_pos: np.uint64
 ) -> None:
     """The entries that words draw."""
-    k, rest = np.uint64(hot.shape[0]), np.uint64(0)
+    k, unresolved = np.uint64(alias_threshold.shape[0]), np.uint64(0)
     for j in range(np.uint64(size)):
-        column, coin = below_short(words[j], k), words[j] * k
-        chosen[to + j] = led_of(hot[column], column, coin)
-        rest |= np.uint64(undecided(hot[column], coin))
-    if rest > _ZERO:
-        if CHECKED:
-            register(hot)
-            register(cold)
+        column, coin = bounded_short(words[j], k), words[j] * k
+        chosen_entries[out_pos + j] = resolve_by_high_bits(alias_threshold[column], column, coin)
+        unresolved |= np.uint64(needs_low_bits(alias_threshold[column], coin))
+    if unresolved > _ZERO:
+        if CHECK_BOUNDS:
+            register(alias_threshold)
+            register(alias_fraction)
         for j in range(np.uint64(size)):
-            chosen[to + j] = accepted(np.uint64(hot.ctypes.data), np.uint64(cold.ctypes.data), below(words[j], k), words[j] * k)
+            chosen_entries[out_pos + j] = resolve_column(np.uint64(alias_threshold.ctypes.data), np.uint64(alias_fraction.ctypes.data), bounded(words[j], k), words[j] * k)
 
 
 @inlined
-def _keep(
+def _keep_local(
     local: NDArray[np.uint8],
-    all_chosen: NDArray[np.uint64],
-    all_drawn: NDArray[np.uint64],
+    block_entries: NDArray[np.uint64],
+    block_numbers: NDArray[np.uint64],
     size: np.int64,
-    chosen: NDArray[np.uint64],
-    drawn: NDArray[np.uint64],
-    held: np.int64,
+    chosen_entries: NDArray[np.uint64],
+    draw_numbers: NDArray[np.uint64],
+    buffered: np.int64,
 ) -> np.int64:
-    """Put those of ``size`` draws that are of local entries behind ``held`` others; how many there are then.
+    """Put those of ``size`` draws that are of local entries behind ``buffered`` others; how many there are then.
 
     Each is written, and counts or does not: which, nobody can foretell.
     """
-    to = np.uint64(held)
+    out_pos = np.uint64(buffered)
     for j in range(np.uint64(size)):
-        entry = all_chosen[j]
-        chosen[to], drawn[to] = entry, all_drawn[j]
-        to += np.uint64(local[entry])
-    return np.int64(to)
+        entry = block_entries[j]
+        chosen_entries[out_pos], draw_numbers[out_pos] = entry, block_numbers[j]
+        out_pos += np.uint64(local[entry])
+    return np.int64(out_pos)
 
 
 @inlined
-def _fall(
-    chosen: NDArray[np.uint64],
+def _draw_columns(
+    chosen_entries: NDArray[np.uint64],
     row_words: NDArray[np.uint64],
     size: np.int64,
     sizes: NDArray[np.uint64],
-    hots: NDArray[np.uint64],
+    threshold_addresses: NDArray[np.uint64],
     shifts: NDArray[np.uint64],
     ring: NDArray[np.uint64],
-    made: np.int64,
+    num_drawn: np.int64,
 ) -> None:
     """The columns of their entries that words draw, from the first slot of ``ring`` on that is free: a multiple of `BLOCK`."""
-    entries, columns, coins, places = ring
-    first, certain = np.uint64(made) & _SLOT, np.uint64(_CERTAIN.ctypes.data)
-    if CHECKED:
-        register_at(certain, 8 * _CERTAIN.size)
+    entries, columns, coins, addresses = ring
+    first, certain_address = np.uint64(num_drawn) & _SLOT, np.uint64(_CERTAIN.ctypes.data)
+    if CHECK_BOUNDS:
+        register_at(certain_address, 8 * _CERTAIN.size)
     for j in range(np.uint64(size)):
-        entry, w = chosen[j], row_words[j]
-        column = below_short(w, sizes[entry])
+        entry, w = chosen_entries[j], row_words[j]
+        column = bounded_short(w, sizes[entry])
         entries[first + j], columns[first + j], coins[first + j] = entry, column, w * sizes[entry]
-        places[first + j] = hots[entry] + (column << shifts[entry]) if hots[entry] > _ZERO else certain
+        addresses[first + j] = threshold_addresses[entry] + (column << shifts[entry]) if threshold_addresses[entry] > _ZERO else certain_address
 
 
 @kernel
@@ -112,14 +112,14 @@ def draw_rows(
     start: np.uint64,
     count: np.int64,
     numbers: NDArray[np.int64],
-    hot: NDArray[np.uint64],
-    cold: NDArray[np.uint32],
+    alias_threshold: NDArray[np.uint64],
+    alias_fraction: NDArray[np.uint32],
     local: NDArray[np.uint8],
     tags: NDArray[np.int32],
     sizes: NDArray[np.uint64],
-    hots: NDArray[np.uint64],
-    colds: NDArray[np.uint64],
-    rows_of: NDArray[np.uint64],
+    threshold_addresses: NDArray[np.uint64],
+    fraction_addresses: NDArray[np.uint64],
+    row_maps: NDArray[np.uint64],
     ids: NDArray[np.uint64],
     shifts: NDArray[np.uint64],
     scales: NDArray[np.int64],
@@ -140,7 +140,7 @@ def draw_rows(
     count : int64
     numbers : int64[count]
         Of the draws; empty: they are start, start + 1 and so on.
-    hot, cold : uint64[k], uint32[k]
+    alias_threshold, alias_fraction : uint64[k], uint32[k]
         The table of the entries, of `graphkit.split.Shares`.
     local : uint8[k]
         1 for entries that this host answers for.
@@ -148,10 +148,10 @@ def draw_rows(
         What tells an entry in the answer.
     sizes : uint64[k]
         Columns of each entry's table, >= 1 where it is local and can be drawn.
-    hots, colds : uint64[k], uint64[k]
+    threshold_addresses, fraction_addresses : uint64[k], uint64[k]
         Addresses of its table, uint64[size], ``shifts`` apart, and uint32[size]; 0: every column is certain. Of an entry that is not
         local any address that may be asked for.
-    rows_of : uint64[k]
+    row_maps : uint64[k]
         Address of uint32[size], column -> row; 0: column i is row i.
     ids : uint64[k]
         Address of int64[rows], the answer for each row, ``shifts`` apart; 0: it is row * scale + offset.
@@ -174,75 +174,75 @@ def draw_rows(
     low half. While some draws are hashed, what those before them read is on its way from memory: a draw's column is drawn,
     led to its alias `AHEAD` draws later, and its row and its id are read after as many again.
     """
-    words, all_chosen, all_drawn = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
-    chosen, drawn = np.empty(2 * BLOCK, np.uint64), np.empty(2 * BLOCK, np.uint64)
+    words, block_entries, block_numbers = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
+    chosen_entries, draw_numbers = np.empty(2 * BLOCK, np.uint64), np.empty(2 * BLOCK, np.uint64)
     ring = np.empty((4, _RING), np.uint64)
-    entries, columns, coins, places = ring
-    mapped, named, alone, tagged = False, False, True, out_tags.shape[0] > 0
-    for e in range(hot.shape[0]):
-        mapped |= local[e] > 0 and rows_of[e] > 0
-        named |= local[e] > 0 and ids[e] > 0
-        alone &= local[e] > 0
-    plain = not (mapped or named or tagged)
-    i, held, made, asked, taken, moved, told = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
-    while i < count or told < made:
-        while held < BLOCK and i < count:
+    entries, columns, coins, addresses = ring
+    has_row_map, has_ids, all_local, want_tags = False, False, True, out_tags.shape[0] > 0
+    for e in range(alias_threshold.shape[0]):
+        has_row_map |= local[e] > 0 and row_maps[e] > 0
+        has_ids |= local[e] > 0 and ids[e] > 0
+        all_local &= local[e] > 0
+    plain = not (has_row_map or has_ids or want_tags)
+    i, buffered, num_drawn, num_prefetched, num_resolved, num_mapped, num_written = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    while i < count or num_written < num_drawn:
+        while buffered < BLOCK and i < count:
             size = min(np.int64(BLOCK), count - i)
-            if alone:
-                _count(start, numbers, i, size, drawn, np.uint64(held))
-                _hash(part_key, drawn, np.uint64(held), size, words)
-                _choose(words, size, hot, cold, chosen, np.uint64(held))
-                held += size
+            if all_local:
+                _fill_numbers(start, numbers, i, size, draw_numbers, np.uint64(buffered))
+                _hash(part_key, draw_numbers, np.uint64(buffered), size, words)
+                _choose_entries(words, size, alias_threshold, alias_fraction, chosen_entries, np.uint64(buffered))
+                buffered += size
             else:
-                _count(start, numbers, i, size, all_drawn, _ZERO)
-                _hash(part_key, all_drawn, _ZERO, size, words)
-                _choose(words, size, hot, cold, all_chosen, _ZERO)
-                held = _keep(local, all_chosen, all_drawn, size, chosen, drawn, held)
+                _fill_numbers(start, numbers, i, size, block_numbers, _ZERO)
+                _hash(part_key, block_numbers, _ZERO, size, words)
+                _choose_entries(words, size, alias_threshold, alias_fraction, block_entries, _ZERO)
+                buffered = _keep_local(local, block_entries, block_numbers, size, chosen_entries, draw_numbers, buffered)
             i += size
-        size = min(held, np.int64(BLOCK))
-        _hash(row_key, drawn, _ZERO, size, words)
-        _fall(chosen, words, size, sizes, hots, shifts, ring, made)
-        for j in range(np.uint64(size), np.uint64(held)):
-            chosen[j - np.uint64(size)], drawn[j - np.uint64(size)] = chosen[j], drawn[j]
-        made, held = made + size, held - size
-        last = i >= count and held == 0
-        while asked < made or (last and told < made):
-            end = min(asked + STEP, made)
-            for j in range(np.uint64(asked), np.uint64(end)):
-                prefetch_at(places[j & _SLOT])
-            asked, behind = end, np.int64(0) if last and end == made else np.int64(AHEAD)
-            end = max(taken, asked - behind)
-            for j in range(np.uint64(taken), np.uint64(end)):
-                entry, column, coin, row = entries[j & _SLOT], columns[j & _SLOT], coins[j & _SLOT], u64_at(places[j & _SLOT], _ZERO)
-                found = led_of(row, column, coin)
-                if undecided(row, coin):
-                    found = accepted_of(row, colds[entry], column, coin) if hots[entry] > _ZERO else column
+        size = min(buffered, np.int64(BLOCK))
+        _hash(row_key, draw_numbers, _ZERO, size, words)
+        _draw_columns(chosen_entries, words, size, sizes, threshold_addresses, shifts, ring, num_drawn)
+        for j in range(np.uint64(size), np.uint64(buffered)):
+            chosen_entries[j - np.uint64(size)], draw_numbers[j - np.uint64(size)] = chosen_entries[j], draw_numbers[j]
+        num_drawn, buffered = num_drawn + size, buffered - size
+        is_last = i >= count and buffered == 0
+        while num_prefetched < num_drawn or (is_last and num_written < num_drawn):
+            end = min(num_prefetched + STEP, num_drawn)
+            for j in range(np.uint64(num_prefetched), np.uint64(end)):
+                prefetch_at(addresses[j & _SLOT])
+            num_prefetched, lag = end, np.int64(0) if is_last and end == num_drawn else np.int64(AHEAD)
+            end = max(num_resolved, num_prefetched - lag)
+            for j in range(np.uint64(num_resolved), np.uint64(end)):
+                entry, column, coin, alias_entry = entries[j & _SLOT], columns[j & _SLOT], coins[j & _SLOT], u64_at(addresses[j & _SLOT], _ZERO)
+                row = resolve_by_high_bits(alias_entry, column, coin)
+                if needs_low_bits(alias_entry, coin):
+                    row = resolve_column_from_entry(alias_entry, fraction_addresses[entry], column, coin) if threshold_addresses[entry] > _ZERO else column
                 if plain:
-                    out[j] = np.int64(found) * scales[entry] + offsets[entry]
+                    out[j] = np.int64(row) * scales[entry] + offsets[entry]
                     continue
-                out[j] = np.int64(found)
-                if mapped:
-                    prefetch_at(rows_of[entry] + (found << _FOURS))
-                elif named:
-                    prefetch_at(ids[entry] + (found << shifts[entry]))
-            taken = end
-            end = max(moved, taken - behind) if mapped else taken
-            for j in range(np.uint64(moved if mapped else end), np.uint64(end)):
+                out[j] = np.int64(row)
+                if has_row_map:
+                    prefetch_at(row_maps[entry] + (row << _FOURS))
+                elif has_ids:
+                    prefetch_at(ids[entry] + (row << shifts[entry]))
+            num_resolved = end
+            end = max(num_mapped, num_resolved - lag) if has_row_map else num_resolved
+            for j in range(np.uint64(num_mapped if has_row_map else end), np.uint64(end)):
                 entry = entries[j & _SLOT]
-                if rows_of[entry] > 0:
-                    out[j] = np.int64(u32_at(rows_of[entry], out[j]))
-                if named:
+                if row_maps[entry] > 0:
+                    out[j] = np.int64(u32_at(row_maps[entry], out[j]))
+                if has_ids:
                     prefetch_at(ids[entry] + (np.uint64(out[j]) << shifts[entry]))
-            moved = end
-            end = max(told, moved - behind) if named else moved
-            for j in range(np.uint64(end if plain else told), np.uint64(end)):
-                entry, found = entries[j & _SLOT], np.uint64(out[j])
-                named_here = named and ids[entry] > 0
-                out[j] = i64_at(ids[entry] + (found << shifts[entry]), _ZERO) if named_here else out[j] * scales[entry] + offsets[entry]
-                if tagged:
+            num_mapped = end
+            end = max(num_written, num_mapped - lag) if has_ids else num_mapped
+            for j in range(np.uint64(end if plain else num_written), np.uint64(end)):
+                entry, row = entries[j & _SLOT], np.uint64(out[j])
+                entry_has_ids = has_ids and ids[entry] > 0
+                out[j] = i64_at(ids[entry] + (row << shifts[entry]), _ZERO) if entry_has_ids else out[j] * scales[entry] + offsets[entry]
+                if want_tags:
                     out_tags[j] = tags[entry]
-            told = end
-    return made  # type: ignore[return-value]  # an int64 here and an int to the caller
+            num_written = end
+    return num_drawn  # type: ignore[return-value]  # an int64 here and an int to the caller
 
 
 @kernel
@@ -276,7 +276,7 @@ def read_ids(
 
 
 @kernel
-def read_sources(entries: NDArray[np.int32], slots: NDArray[np.int64], columns: NDArray[np.uint64], out: NDArray[np.int64]) -> None:
+def read_source_rows(entries: NDArray[np.int32], slots: NDArray[np.int64], columns: NDArray[np.uint64], out: NDArray[np.int64]) -> None:
     """Read the row of each edge's source; arrays as in `read_ids`, ``columns`` are of uint32[slots]."""
     n = slots.shape[0]
     for i in range(n):

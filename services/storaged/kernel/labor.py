@@ -7,195 +7,195 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import Whole, i64_at, inlined, kernel, prefetch_at, u32_at, u64_at, view_at
-from graphkit.labor import F64, level_of, solved
-from graphkit.rng import most_within, unit, word
-from storaged.kernel.table import EID, NARROW, NBR, PAIRS, WEIGHTS, both_of
+from graphkit.jit import IntLike, i64_at, inlined, kernel, prefetch_at, u32_at, u64_at, view_at
+from graphkit.labor import F64, level_from_weights, solve_level
+from graphkit.rng import unit_threshold, unit_float, word
+from storaged.kernel.table import EID, NARROW, NBR, PAIRS, WEIGHTS, unpack_pair
 
 ROW, TOTAL = range(2)
 """Of the state of `keep_expansion`: the node that comes next, and how many edges were kept before it."""
 BLOCK = 4096
 """Edges that are looked at before room is looked for again."""
 _AHEAD = 4
-_AT_ONCE = 8
+_FLAGS_PER_WORD = 8
 """Marks in a word."""
-_NEARLY = 1.0 + 1e-12
+_ROUNDING_MARGIN = 1.0 + 1e-12
 """More than what rounding makes of the two sides of an inequality."""
 _S12 = np.uint64(12)
-F32 = np.zeros(0, np.float32)
+EMPTY_F32 = np.zeros(0, np.float32)
 _I64, _U32 = np.zeros(0, np.int64), np.zeros(0, np.uint32)
 
 
 @inlined
-def ask_for(table: NDArray[np.int64], line: Whole, start: Whole, weighted: bool) -> None:
+def prefetch_row(table: NDArray[np.int64], part: IntLike, start: IntLike, weighted: bool) -> None:
     """Ask for the first edges of a row."""
-    narrow = table[line, NARROW]
-    prefetch_at(np.uint64(narrow + 4 * start) if narrow != 0 else np.uint64(table[line, NBR] + 8 * start))
-    if weighted and table[line, WEIGHTS] != 0:
-        prefetch_at(np.uint64(table[line, WEIGHTS] + 4 * start))
+    narrow = table[part, NARROW]
+    prefetch_at(np.uint64(narrow + 4 * start) if narrow != 0 else np.uint64(table[part, NBR] + 8 * start))
+    if weighted and table[part, WEIGHTS] != 0:
+        prefetch_at(np.uint64(table[part, WEIGHTS] + 4 * start))
 
 
 @inlined
-def weighed(table: NDArray[np.int64], line: Whole, degree: Whole, uniform: bool) -> np.int64:
+def weighted_degree(table: NDArray[np.int64], part: IntLike, degree: IntLike, uniform: bool) -> np.int64:
     """How many of a row's edges have weights: none where every edge counts alike."""
-    return np.int64(0) if uniform or table[line, WEIGHTS] == 0 else np.int64(degree)
+    return np.int64(0) if uniform or table[part, WEIGHTS] == 0 else np.int64(degree)
 
 
 @inlined
-def copy_near(table: NDArray[np.int64], line: Whole, start: Whole, size: Whole, out: NDArray[np.int64]) -> None:
+def copy_neighbors(table: NDArray[np.int64], part: IntLike, start: IntLike, size: IntLike, out: NDArray[np.int64]) -> None:
     """The neighbors that so many edges from a slot on lead to."""
-    if table[line, NARROW] != 0:
-        narrow = view_at(table[line, NARROW] + 4 * start, size, _U32)
+    if table[part, NARROW] != 0:
+        narrow = view_at(table[part, NARROW] + 4 * start, size, _U32)
         for e in range(size):
             out[e] = np.int64(narrow[e])
         return
-    wide = view_at(table[line, NBR] + 8 * start, size, _I64)
+    wide = view_at(table[part, NBR] + 8 * start, size, _I64)
     for e in range(size):
         out[e] = wide[e]
 
 
 @inlined
-def _mark_alike(key: np.uint64, probability: float, near: NDArray[np.int64], size: Whole, marks: NDArray[np.uint8]) -> None:
+def _flag_equal(key: np.uint64, probability: float, neighbors: NDArray[np.int64], size: IntLike, flags: NDArray[np.uint8]) -> None:
     """Mark the edges that their neighbors' variates keep, all with one probability: a loop by itself runs over several at once."""
-    most = most_within(probability)
+    threshold = unit_threshold(probability)
     for e in range(size):
-        marks[e] = np.uint8(np.int64(word(key, np.uint64(near[e])) >> _S12) <= most)
+        flags[e] = np.uint8(np.int64(word(key, np.uint64(neighbors[e])) >> _S12) <= threshold)
 
 
 @inlined
-def _mark(key: np.uint64, level: float, near: NDArray[np.int64], importances: NDArray[Any], size: Whole, marks: NDArray[np.uint8]) -> None:
+def _flag_candidates(key: np.uint64, level: float, neighbors: NDArray[np.int64], importances: NDArray[Any], size: IntLike, flags: NDArray[np.uint8]) -> None:
     """The same by importances, and some edges more: most are far from being kept, which is seen without a division."""
     for e in range(size):
-        marks[e] = np.uint8(unit(word(key, np.uint64(near[e]))) * level <= np.float64(importances[e]) * _NEARLY)
+        flags[e] = np.uint8(unit_float(word(key, np.uint64(neighbors[e]))) * level <= np.float64(importances[e]) * _ROUNDING_MARGIN)
 
 
 @inlined
-def _marked(marks: NDArray[np.uint8], words: NDArray[np.uint64], size: Whole, first: Whole, at: Whole, kept: NDArray[np.int64]) -> Whole:
-    """Put the marked edges, numbered from ``first`` on, from ``at`` on; gives where they end. ``words`` are the marks, many at once."""
-    count = at
-    for w in range((size + _AT_ONCE - 1) // _AT_ONCE):
-        if words[w] == 0:
+def _list_flagged(flags: NDArray[np.uint8], flag_words: NDArray[np.uint64], size: IntLike, first: IntLike, out_pos: IntLike, edges: NDArray[np.int64]) -> IntLike:
+    """Put the marked edges, numbered from ``first`` on, from ``out_pos`` on; gives where they end. ``flag_words`` are the marks, many at once."""
+    count = out_pos
+    for w in range((size + _FLAGS_PER_WORD - 1) // _FLAGS_PER_WORD):
+        if flag_words[w] == 0:
             continue
-        for e in range(_AT_ONCE * w, min(_AT_ONCE * w + _AT_ONCE, size)):
-            kept[count] = first + e
-            count += np.int64(marks[e])
+        for e in range(_FLAGS_PER_WORD * w, min(_FLAGS_PER_WORD * w + _FLAGS_PER_WORD, size)):
+            edges[count] = first + e
+            count += np.int64(flags[e])
     return count
 
 
 @inlined
-def _certainly(
+def _confirm(
     key: np.uint64,
     level: float,
-    near: NDArray[np.int64],
+    neighbors: NDArray[np.int64],
     weights: NDArray[np.float32],
     importances: NDArray[Any],
-    first: Whole,
-    begin: Whole,
-    end: Whole,
-    kept: NDArray[np.int64],
-) -> Whole:
+    first: IntLike,
+    begin: IntLike,
+    end: IntLike,
+    edges: NDArray[np.int64],
+) -> IntLike:
     """Of what was put at begin .. end - 1, leave what is kept indeed; gives where that ends."""
     count = begin
     for i in range(begin, end):
-        e = kept[i]
-        kept[count] = e
-        within = unit(word(key, np.uint64(near[e - first]))) <= np.float64(importances[e]) / level
-        count += np.int64(within and (weights.shape[0] == 0 or weights[e] > 0.0))
+        e = edges[i]
+        edges[count] = e
+        is_kept = unit_float(word(key, np.uint64(neighbors[e - first]))) <= np.float64(importances[e]) / level
+        count += np.int64(is_kept and (weights.shape[0] == 0 or weights[e] > 0.0))
     return count
 
 
 @inlined
-def _all(weights: NDArray[np.float32], begin: Whole, end: Whole, at: Whole, kept: NDArray[np.int64]) -> Whole:
+def _keep_all(weights: NDArray[np.float32], begin: IntLike, end: IntLike, out_pos: IntLike, edges: NDArray[np.int64]) -> IntLike:
     """Put all edges of positive weight, likewise."""
-    count = at
+    count = out_pos
     for e in range(begin, end):
-        kept[count] = e
+        edges[count] = e
         count += np.int64(weights.shape[0] == 0 or weights[e] > 0.0)
     return count
 
 
 @inlined
-def _inverse(weights: NDArray[np.float32], e: Whole, importance: float, level: float) -> float:
+def _inverse(weights: NDArray[np.float32], e: IntLike, importance: float, level: float) -> float:
     """An edge's weight over its probability."""
     weight = np.float64(weights[e]) if weights.shape[0] > 0 else 1.0
     return weight / (1.0 if importance >= level else importance / level)
 
 
 @inlined
-def _weigh(weights: NDArray[np.float32], importances: NDArray[Any], level: float, kept: NDArray[np.int64], out: NDArray[np.float32]) -> None:
+def _weigh(weights: NDArray[np.float32], importances: NDArray[Any], level: float, edges: NDArray[np.int64], out: NDArray[np.float32]) -> None:
     """What the kept edges of a node count in a mean: their sum is how many they are. Without importances all are 1."""
-    total, count, alike = 0.0, np.float64(kept.shape[0]), importances.shape[0] == 0
-    for i in range(kept.shape[0]):
-        total += _inverse(weights, kept[i], 1.0 if alike else np.float64(importances[kept[i]]), level)
-    for i in range(kept.shape[0]):
-        out[i] = np.float32(_inverse(weights, kept[i], 1.0 if alike else np.float64(importances[kept[i]]), level) * (count / total))
+    total, count, no_importances = 0.0, np.float64(edges.shape[0]), importances.shape[0] == 0
+    for i in range(edges.shape[0]):
+        total += _inverse(weights, edges[i], 1.0 if no_importances else np.float64(importances[edges[i]]), level)
+    for i in range(edges.shape[0]):
+        out[i] = np.float32(_inverse(weights, edges[i], 1.0 if no_importances else np.float64(importances[edges[i]]), level) * (count / total))
 
 
 @inlined
-def _tell(table: NDArray[np.int64], line: Whole, start: Whole, kept: NDArray[np.int64], eids: NDArray[np.int64]) -> None:
+def _write_edges(table: NDArray[np.int64], part: IntLike, start: IntLike, edges: NDArray[np.int64], eids: NDArray[np.int64]) -> None:
     """The ids of a node's kept edges, where they are asked for, and, in their places, the neighbors that these lead to."""
-    pairs, narrow = np.uint64(table[line, PAIRS]), np.uint64(table[line, NARROW])
+    pairs, narrow = np.uint64(table[part, PAIRS]), np.uint64(table[part, NARROW])
     if pairs != 0 and eids.shape[0] > 0:
-        for i in range(kept.shape[0]):
-            eids[i], kept[i] = both_of(u64_at(pairs, start + kept[i]))
+        for i in range(edges.shape[0]):
+            eids[i], edges[i] = unpack_pair(u64_at(pairs, start + edges[i]))
         return
     for i in range(eids.shape[0]):
-        eids[i] = i64_at(np.uint64(table[line, EID]), start + kept[i])
-    for i in range(kept.shape[0]):
-        slot = start + kept[i]
-        kept[i] = np.int64(u32_at(narrow, slot)) if narrow != 0 else i64_at(np.uint64(table[line, NBR]), slot)
+        eids[i] = i64_at(np.uint64(table[part, EID]), start + edges[i])
+    for i in range(edges.shape[0]):
+        slot = start + edges[i]
+        edges[i] = np.int64(u32_at(narrow, slot)) if narrow != 0 else i64_at(np.uint64(table[part, NBR]), slot)
 
 
 @inlined
-def _row(
+def _keep_row(
     key: np.uint64,
     table: NDArray[np.int64],
-    line: Whole,
-    start: Whole,
-    degree: Whole,
-    every: bool,
+    part: IntLike,
+    start: IntLike,
+    degree: IntLike,
+    keep_all: bool,
     level: float,
     weights: NDArray[np.float32],
     importances: NDArray[Any],
-    near: NDArray[np.int64],
-    marks: NDArray[np.uint8],
-    words: NDArray[np.uint64],
-    first: Whole,
+    neighbors: NDArray[np.int64],
+    flags: NDArray[np.uint8],
+    flag_words: NDArray[np.uint64],
+    first: IntLike,
     out: NDArray[np.int64],
-) -> Whole:
+) -> IntLike:
     """Put a node's edges that are kept, as places in its row, from ``first`` on; gives where they end, -1 where there is too little room."""
-    at = first
+    out_pos = first
     for begin in range(0, degree, BLOCK):
         end = min(begin + BLOCK, degree)
         size = end - begin
-        if out.shape[0] - at < size:
+        if out.shape[0] - out_pos < size:
             return np.int64(-1)
-        if every:
-            at = _all(weights, begin, end, at, out)
+        if keep_all:
+            out_pos = _keep_all(weights, begin, end, out_pos, out)
             continue
-        copy_near(table, line, start + begin, size, near)
+        copy_neighbors(table, part, start + begin, size, neighbors)
         if importances.shape[0] == 0:
-            _mark_alike(key, 1.0 / level, near, size, marks)
-            at = _marked(marks, words, size, begin, at, out)
+            _flag_equal(key, 1.0 / level, neighbors, size, flags)
+            out_pos = _list_flagged(flags, flag_words, size, begin, out_pos, out)
             continue
-        _mark(key, level, near, importances[begin:end], size, marks)
-        put = _marked(marks, words, size, begin, at, out)
-        at = _certainly(key, level, near, weights, importances, begin, at, put, out)
-    return at
+        _flag_candidates(key, level, neighbors, importances[begin:end], size, flags)
+        candidates_end = _list_flagged(flags, flag_words, size, begin, out_pos, out)
+        out_pos = _confirm(key, level, neighbors, weights, importances, begin, out_pos, candidates_end, out)
+    return out_pos
 
 
 @kernel
-def keep_expansion(
+def keep_edges(
     key: np.uint64,
     table: NDArray[np.int64],
-    lines: NDArray[np.int64],
+    partitions: NDArray[np.int64],
     starts: NDArray[np.int64],
     degrees: NDArray[np.int64],
     fanout: np.int64,
     uniform: bool,
-    most: np.int64,
+    max_edges: np.int64,
     offsets: NDArray[np.int64],
-    numbers: NDArray[np.int32],
+    neighbor_indices: NDArray[np.int32],
     importances: F64,
     levels: F64,
     state: NDArray[np.int64],
@@ -211,15 +211,15 @@ def keep_expansion(
     key : uint64
         The variate of node t is word t of it.
     table : int64[parts, COLUMNS]
-    lines, starts, degrees : int64[m]
+    partitions, starts, degrees : int64[m]
         From `storaged.kernel.table.find_rows`.
     fanout : int64
         Of each node, in expectation; -1: all of positive weight.
     uniform : bool
         Whether every edge counts alike.
-    most : int64
+    max_edges : int64
         Edges to look at, up to the end of a node's.
-    offsets, numbers, importances, levels : int64[m + 1], int32[edges], float64[n], float64[m]; or all empty
+    offsets, neighbor_indices, importances, levels : int64[m + 1], int32[edges], float64[n], float64[m]; or all empty
         Where a node's edges are among all of them, the numbers of the neighbors that these lead to, what importance steps made of
         them by number, and the levels of before; empty: weights are importances.
     state : int64[2], inout
@@ -228,42 +228,42 @@ def keep_expansion(
     out, eids, weights : int64[k], int64[k] or [0], float32[k] or [0], out
         Neighbor ids, edge ids and weights of means; k is BLOCK more than there is certain to be room for.
     """
-    m, want_eids, want_weights, stepped = lines.shape[0], eids.shape[0] > 0, weights.shape[0] > 0, offsets.shape[0] > 0
-    seen, near, marks = np.int64(0), np.empty(BLOCK, np.int64), np.zeros(BLOCK, np.uint8)
-    longest = np.int64(degrees.max()) if stepped and m > 0 else np.int64(0)
-    own, squares, ratios = np.empty(longest, np.float64), np.empty(longest, np.float64), np.empty(longest, np.float64)
-    words = marks.view(np.uint64)
+    m, want_eids, want_weights, has_importances = partitions.shape[0], eids.shape[0] > 0, weights.shape[0] > 0, offsets.shape[0] > 0
+    num_scanned, neighbors, flags = np.int64(0), np.empty(BLOCK, np.int64), np.zeros(BLOCK, np.uint8)
+    max_degree = np.int64(degrees.max()) if has_importances and m > 0 else np.int64(0)
+    importance_buffer, squares, ratios = np.empty(max_degree, np.float64), np.empty(max_degree, np.float64), np.empty(max_degree, np.float64)
+    flag_words = flags.view(np.uint64)
     for i in range(state[ROW], m):
-        if seen >= most:
+        if num_scanned >= max_edges:
             return
         ahead = min(i + _AHEAD, m - 1)
-        ask_for(table, lines[ahead], starts[ahead], not uniform)
-        line, start, degree, first = lines[i], starts[i], degrees[i], state[TOTAL]
-        heavy = view_at(table[line, WEIGHTS] + 4 * start, weighed(table, line, degree, uniform), F32)
-        every = bool(fanout < 0 or degree <= fanout)
-        if stepped:
-            gather(importances, numbers[offsets[i] : offsets[i + 1]], own)
-            mine = own[:degree]
-            level = solved(heavy, mine, squares, ratios, fanout, levels[i])
-            at = _row(key, table, line, start, degree, every, level, heavy, mine, near, marks, words, first, out)
+        prefetch_row(table, partitions[ahead], starts[ahead], not uniform)
+        part, start, degree, first = partitions[i], starts[i], degrees[i], state[TOTAL]
+        row_weights = view_at(table[part, WEIGHTS] + 4 * start, weighted_degree(table, part, degree, uniform), EMPTY_F32)
+        keep_all = bool(fanout < 0 or degree <= fanout)
+        if has_importances:
+            gather_importances(importances, neighbor_indices[offsets[i] : offsets[i + 1]], importance_buffer)
+            row_importances = importance_buffer[:degree]
+            level = solve_level(row_weights, row_importances, squares, ratios, fanout, levels[i])
+            end = _keep_row(key, table, part, start, degree, keep_all, level, row_weights, row_importances, neighbors, flags, flag_words, first, out)
         else:
-            level = level_of(heavy, degree, fanout, uniform)
-            at = _row(key, table, line, start, degree, every, level, heavy, heavy, near, marks, words, first, out)
-        if at < 0:
+            level = level_from_weights(row_weights, degree, fanout, uniform)
+            end = _keep_row(key, table, part, start, degree, keep_all, level, row_weights, row_weights, neighbors, flags, flag_words, first, out)
+        if end < 0:
             return
         if want_weights:
-            if stepped:
-                _weigh(heavy, own[:degree], level, out[first:at], weights[first:at])
+            if has_importances:
+                _weigh(row_weights, importance_buffer[:degree], level, out[first:end], weights[first:end])
             else:
-                _weigh(heavy, heavy, level, out[first:at], weights[first:at])
-        _tell(table, line, start, out[first:at], eids[first:at] if want_eids else eids)
-        sizes[i] = np.int32(at - first)
-        state[ROW], state[TOTAL] = i + 1, at
-        seen += degree + 1
+                _weigh(row_weights, row_weights, level, out[first:end], weights[first:end])
+        _write_edges(table, part, start, out[first:end], eids[first:end] if want_eids else eids)
+        sizes[i] = np.int32(end - first)
+        state[ROW], state[TOTAL] = i + 1, end
+        num_scanned += degree + 1
 
 
 @inlined
-def gather(importances: F64, numbers: NDArray[np.int32], own: F64) -> None:
+def gather_importances(importances: F64, neighbor_indices: NDArray[np.int32], row_importances: F64) -> None:
     """The importances of a row's neighbors: read once, from all over the place, for all that is done with them."""
-    for e in range(numbers.shape[0]):
-        own[e] = importances[numbers[e]]
+    for e in range(neighbor_indices.shape[0]):
+        row_importances[e] = importances[neighbor_indices[e]]

@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-LANES, GROUP = 64, 8
+ACTIVE_WALKS, GROUP = 64, 8
 """Walks under way at a time, and which go a read further together."""
 FIELDS = 26
 (
     WALK,
     STEP,
-    TURN,
-    LAST_TURN,
+    STEP_ROW,
+    LAST_STEP_ROW,
     NODE,
     KIND,
     PART,
@@ -24,13 +24,13 @@ FIELDS = 26
     DEGREE,
     SLOT,
     COIN,
-    FATE,
+    OUTCOME,
     FOUND,
     ATTEMPT,
-    BEFORE,
-    BEFORE_KIND,
-    BEFORE_PART,
-    BEFORE_ROW,
+    PREVIOUS,
+    PREVIOUS_KIND,
+    PREVIOUS_PART,
+    PREVIOUS_ROW,
     LOW,
     SIZE,
     END,
@@ -40,25 +40,25 @@ FIELDS = 26
 """Columns of ``lanes``, int64[LANES, FIELDS]. ``WALK``: -1 for none. A turn is the line of ``steps`` that a step follows. ``TAG``:
 that of the draw's position, as `graphkit.rng.tagged` makes it. ``SLOT``: of the column on which a draw fell, then of the one to which that
 led; -1 for none. ``LOW`` to ``NEIGHBORS`` belong to a search. ``TOSS``: of a biased step, as `HALVES` of 1."""
-HALVES = 2.0**-62
-FRESH = -2
+TOSS_UNIT = 2.0**-62
+NOT_LOOKED_UP = -2
 """As a degree: the node's row has not been looked up. -1: where its edges are has not been read."""
-TAKEN, REFUSED, HANGING, BACK, RETURNED, ASKED, OPENING = range(7)
+ACCEPTED, REJECTED, PENDING, RESTARTED, RETURNED, CHECKING, UNDRAWN = range(7)
 """Fates: a step is taken, is not, hangs on an edge that is elsewhere, leads back to the start, is taken back to the node before; and while
 there is none, hangs on an edge that is here, is not drawn yet."""
 
-IDS, KINDS, POSITIONS, DONE, ATTEMPTS, STARTS, START_KINDS, BEFORES, BEFORE_KINDS = range(9)
+IDS, KINDS, POSITIONS, STEPS_DONE, ATTEMPTS, STARTS, START_KINDS, PREVIOUS_IDS, PREVIOUS_KINDS = range(9)
 """Rows of ``walkers``, int64[9, m]: where walks are and its type, their numbers in the request, steps behind each, the attempt that the
 next one begins with, where they began, where they were a step ago (-1: nowhere)."""
-NEAR, FAR = range(2)
+LOCAL, REMOTE = range(2)
 """Rows of ``ends``, int64[2, E]: the node type that each edge type begins at and leads to; -2 where no step follows it."""
 SLOT_KEY, TYPE_KEY, RESTART_KEY, RETURN_KEY = range(4)
 """Rows of ``keys``, uint64[4, length], salted: of the draw within an edge type, among edge types, of a restart, of a biased step."""
-OPEN, OPEN_ID, OPEN_TYPE, OPEN_EID, OPEN_ATTEMPT = range(5)
+IS_PENDING, PENDING_ID, PENDING_TYPE, PENDING_EID, PENDING_ATTEMPT = range(5)
 """Rows of ``hanging``, int64[5, m]: whether a walk's next step hangs, on what, and the attempt that it rests on."""
 
 
-class Way(NamedTuple):
+class WalkParams(NamedTuple):
     """How walks go. Numbers only: of arrays in a tuple numba counts who refers to each, at every use."""
 
     parts: np.int64
@@ -66,17 +66,17 @@ class Way(NamedTuple):
     """log2 of ``parts``, -1 where that is no whole number."""
     mod: bool
     """How a node finds its part: by remainder, or by hash."""
-    scattered: bool
+    needs_lookup: bool
     """Whether rows do not simply follow from ids: they are looked up, or there are holes."""
     length: np.int64
     uniform: bool
     restart: np.float64
     biased: bool
-    fold: np.float64
+    excess_return: np.float64
     """By what of the largest bias of other steps that of a step back is above it; 0 where it is not."""
-    back: np.float64
+    return_limit: np.float64
     """Of a step back that is drawn like any other: tosses below count."""
-    sure: np.float64
+    accept_limit: np.float64
     """Tosses below count for any other step; from there on, it depends on an edge."""
-    counts_joined: bool
+    accept_joined: bool
     """Whether it counts where there is that edge, or where there is none."""

@@ -5,35 +5,35 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.bits import LOW, ONE, SHIFT, ones, rank_of
-from graphkit.jit import Whole, inlined
+from graphkit.bits import BIT_MASK, ONE, WORD_SHIFT, popcount, bit_rank
+from graphkit.jit import IntLike, inlined
 
 
 @inlined
-def mark(ids: NDArray[np.int64], begin: Whole, end: Whole, low: np.uint64, words: NDArray[np.uint64], touched: NDArray[np.int32]) -> Whole:
+def set_target_bits(ids: NDArray[np.int64], begin: IntLike, end: IntLike, base_id: np.uint64, words: NDArray[np.uint64], touched_words: NDArray[np.int32]) -> IntLike:
     """Set the bits of some targets; the words that were 0 before are listed, and how many these are is told."""
     count = np.int64(0)
     for i in range(begin, end):
-        at = np.uint64(ids[i]) - low
-        before = words[at >> SHIFT]
-        touched[count] = np.int32(at >> SHIFT)
-        count += np.int64(before == 0)
-        words[at >> SHIFT] = before | ONE << (at & LOW)
+        bit = np.uint64(ids[i]) - base_id
+        word = words[bit >> WORD_SHIFT]
+        touched_words[count] = np.int32(bit >> WORD_SHIFT)
+        count += np.int64(word == 0)
+        words[bit >> WORD_SHIFT] = word | ONE << (bit & BIT_MASK)
     return count
 
 
 @inlined
-def enter(words: NDArray[np.uint64], touched: NDArray[np.int32], count: Whole, firsts: NDArray[np.int32], first: Whole) -> Whole:
+def rank_words(words: NDArray[np.uint64], touched_words: NDArray[np.int32], count: IntLike, word_ranks: NDArray[np.int32], first: IntLike) -> IntLike:
     """Rank targets from ``first`` on, word after word as they are listed; the rank behind the last one's."""
     rank = np.int64(first)
     for k in range(count):
-        firsts[touched[k]] = rank
-        rank += np.int64(ones(words[touched[k]]))
+        word_ranks[touched_words[k]] = rank
+        rank += np.int64(popcount(words[touched_words[k]]))
     return rank
 
 
 @inlined
-def ascends(ids: NDArray[np.int64], begin: Whole, end: Whole) -> bool:
+def is_ascending(ids: NDArray[np.int64], begin: IntLike, end: IntLike) -> bool:
     """Whether ids ascend: as they were marked in this order, ranks are places among them then."""
     ascending = True
     for i in range(begin + 1, end):
@@ -42,41 +42,41 @@ def ascends(ids: NDArray[np.int64], begin: Whole, end: Whole) -> bool:
 
 
 @inlined
-def sort(
-    ids: NDArray[np.int64], begin: Whole, end: Whole, low: np.uint64, words: NDArray[np.uint64], firsts: NDArray[np.int32], ranked: NDArray[np.int32]
+def order_by_rank(
+    ids: NDArray[np.int64], begin: IntLike, end: IntLike, base_id: np.uint64, words: NDArray[np.uint64], word_ranks: NDArray[np.int32], rank_order: NDArray[np.int32]
 ) -> None:
     """Have targets, by their places among all, found by rank."""
     for i in range(begin, end):
-        ranked[rank_of(np.uint64(ids[i]) - low, words, firsts)] = i
+        rank_order[bit_rank(np.uint64(ids[i]) - base_id, words, word_ranks)] = i
 
 
 @inlined
-def rank_all(
+def build_ranks(
     ids: NDArray[np.int64],
-    begin: Whole,
-    end: Whole,
-    low: np.uint64,
+    begin: IntLike,
+    end: IntLike,
+    base_id: np.uint64,
     words: NDArray[np.uint64],
-    touched: NDArray[np.int32],
-    firsts: NDArray[np.int32],
-    ranked: NDArray[np.int32],
+    touched_words: NDArray[np.int32],
+    word_ranks: NDArray[np.int32],
+    rank_order: NDArray[np.int32],
 ) -> tuple[np.int64, bool, bool]:
     """Mark and rank targets; how many words were touched, whether ranks are places among them, and whether none is there twice."""
-    count, straight = np.int64(mark(ids, begin, end, low, words, touched)), ascends(ids, begin, end)
-    sound = np.int64(enter(words, touched, count, firsts, begin)) == end
-    if sound and not straight:
-        sort(ids, begin, end, low, words, firsts, ranked)
-    return count, straight, bool(sound)
+    count, ids_ascend = np.int64(set_target_bits(ids, begin, end, base_id, words, touched_words)), is_ascending(ids, begin, end)
+    is_unique = np.int64(rank_words(words, touched_words, count, word_ranks, begin)) == end
+    if is_unique and not ids_ascend:
+        order_by_rank(ids, begin, end, base_id, words, word_ranks, rank_order)
+    return count, ids_ascend, bool(is_unique)
 
 
 @inlined
-def target_at(rank: np.uint64, ranked: NDArray[np.int32]) -> np.uint64:
+def target_of_rank(rank: np.uint64, rank_order: NDArray[np.int32]) -> np.uint64:
     """The place of a target among all by its rank; no order: it is its rank."""
-    return np.uint64(ranked[rank]) if ranked.shape[0] > 0 else rank
+    return np.uint64(rank_order[rank]) if rank_order.shape[0] > 0 else rank
 
 
 @inlined
-def told_of(rank: np.uint64, ranked: NDArray[np.int32], places: NDArray[np.int32]) -> np.uint64:
+def place_of_rank(rank: np.uint64, rank_order: NDArray[np.int32], places: NDArray[np.int32]) -> np.uint64:
     """What is to be told of a target by its rank."""
-    at = target_at(rank, ranked)
-    return np.uint64(places[at]) if places.shape[0] > 0 else at
+    target = target_of_rank(rank, rank_order)
+    return np.uint64(places[target]) if places.shape[0] > 0 else target

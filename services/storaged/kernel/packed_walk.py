@@ -10,22 +10,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import CHECKED, inlined, kernel, prefetch_at, register_at, u64_at
-from graphkit.rng import below_short, mix64, tagged, word
-from storaged.kernel.lanes import DONE, FAR, IDS, KINDS, NEAR, POSITIONS, SLOT_KEY, Way
-from storaged.kernel.packed import base_of, neighbor_of, record_of
-from storaged.kernel.table import INDPTR, NARROW, PACKED, ROWS, ask_ends
+from graphkit.jit import CHECK_BOUNDS, inlined, kernel, prefetch_at, register_at, u64_at
+from graphkit.rng import bounded_short, mix64, mix_tag, word
+from storaged.kernel.lanes import STEPS_DONE, REMOTE, IDS, KINDS, LOCAL, POSITIONS, SLOT_KEY, WalkParams
+from storaged.kernel.packed import record_base, read_neighbor, record_address
+from storaged.kernel.table import INDPTR, NARROW, PACKED, ROWS, prefetch_row_bounds
 
-LANES, CHUNK = 512, 8
+ACTIVE_WALKS, CHUNK = 512, 8
 """Walks under way at most, and which go a read further together."""
-_DRAWN, _FOUND = np.uint64(4 * CHUNK), np.uint64(9 * CHUNK)
+_DRAW_LAG, _READ_LAG = np.uint64(4 * CHUNK), np.uint64(9 * CHUNK)
 """Walks between what is asked for and what is read: of where edges begin, and of both that and the record of a draw."""
-NEXT, LIVE, STEP, KIND = range(4)
+NEXT_WALK, LIVE, STEP, KIND = range(4)
 """Of ``cursor``: the place of the walk that is put under way next; of those that are how many these are, the steps behind them, and the type of
 the nodes where they are."""
 FIELDS = 4
 """Columns that are kept from step to step, the first of those that follow."""
-_NODES, _WALKS, _PLACES, _TAGS, _EDGES, _BASES, _RECORDS, _COINS, _STARTS, _DEGREES = (np.uint64(LANES * i) for i in range(10))
+_NODES, _WALKS, _PLACES, _TAGS, _EDGES, _BASES, _RECORDS, _COINS, _STARTS, _DEGREES = (np.uint64(ACTIVE_WALKS * i) for i in range(10))
 """Where in what is known of walks under way each column begins: where each is, which it is, where its next node is put, and the tag of its
 position; then where its node's edges are told, the record of slot 0 there, the record and the coin of its draw,
 and what is read there."""
@@ -38,127 +38,127 @@ _NOTHING = np.zeros(2, np.uint64)
 def _load(
     walkers: NDArray[np.int64],
     order: NDArray[np.int64],
-    ends: NDArray[np.int64],
+    end_types: NDArray[np.int64],
     steps: NDArray[np.int64],
-    way: Way,
-    done: NDArray[np.int64],
+    params: WalkParams,
+    steps_done: NDArray[np.int64],
     ids: NDArray[np.int64],
-    room: np.int64,
+    row_stride: np.int64,
     first: np.int64,
     cursor: NDArray[np.int64],
-    own: NDArray[np.uint64],
+    state: NDArray[np.uint64],
 ) -> None:
     """Put walks under way that have equally many steps behind them, and somewhere to go."""
-    m, live, at = walkers.shape[1], _ZERO, cursor[NEXT]
-    while at < m and live < np.uint64(LANES):
-        walk = order[at] if order.shape[0] > 0 else at
-        node, step, place = walkers[IDS, walk], walkers[DONE, walk], walk * room + first
+    m, live, next_index = walkers.shape[1], _ZERO, cursor[NEXT_WALK]
+    while next_index < m and live < np.uint64(ACTIVE_WALKS):
+        walk = order[next_index] if order.shape[0] > 0 else next_index
+        node, step, out_pos = walkers[IDS, walk], walkers[STEPS_DONE, walk], walk * row_stride + first
         if live > _ZERO and step != cursor[STEP]:
             break
-        at += 1
+        next_index += 1
         if first > 0:
-            ids[place - 1] = node
-        if node < 0 or step >= way.length:
+            ids[out_pos - 1] = node
+        if node < 0 or step >= params.length:
             continue
-        cursor[STEP], cursor[KIND] = step, ends[NEAR, steps[step % steps.shape[0], 0]]
+        cursor[STEP], cursor[KIND] = step, end_types[LOCAL, steps[step % steps.shape[0], 0]]
         if walkers[KINDS, walk] == cursor[KIND]:
-            own[_NODES + live], own[_WALKS + live], own[_PLACES + live] = node, walk, place
-            own[_TAGS + live] = tagged(np.uint64(walkers[POSITIONS, walk]))
+            state[_NODES + live], state[_WALKS + live], state[_PLACES + live] = node, walk, out_pos
+            state[_TAGS + live] = mix_tag(np.uint64(walkers[POSITIONS, walk]))
             live += _ONE
         else:  # no edge of this type begins there
-            ids[place], done[walk] = -1, step + 1
-    cursor[NEXT], cursor[LIVE] = at, np.int64(live)
+            ids[out_pos], steps_done[walk] = -1, step + 1
+    cursor[NEXT_WALK], cursor[LIVE] = next_index, np.int64(live)
 
 
 @inlined
-def _follow(
-    table: NDArray[np.int64], edge: np.int64, there: bool, way: Way, indptr: NDArray[np.uint64], rows: NDArray[np.uint64], bases: NDArray[np.uint64]
+def _list_addresses(
+    table: NDArray[np.int64], edge: np.int64, type_matches: bool, params: WalkParams, indptr: NDArray[np.uint64], rows: NDArray[np.uint64], bases: NDArray[np.uint64]
 ) -> None:
-    """List what a step along an edge type reads, by the part; of no rows unless it begins ``there``."""
-    for part in range(way.parts):
-        line = edge * way.parts + part
-        indptr[part], rows[part] = table[line, INDPTR], max(table[line, ROWS], np.int64(0)) if there else np.int64(0)
-        bases[part] = base_of(np.uint64(table[line, NARROW]), _ZERO if way.uniform else np.uint64(table[line, PACKED]))
+    """List what a step along an edge type reads, by the part; of no rows unless it begins ``type_matches``."""
+    for part in range(params.parts):
+        table_row = edge * params.parts + part
+        indptr[part], rows[part] = table[table_row, INDPTR], max(table[table_row, ROWS], np.int64(0)) if type_matches else np.int64(0)
+        bases[part] = record_base(np.uint64(table[table_row, NARROW]), _ZERO if params.uniform else np.uint64(table[table_row, PACKED]))
 
 
 @inlined
-def _arrive(
+def _locate_rows(
     begin: np.uint64,
     end: np.uint64,
-    way: Way,
+    params: WalkParams,
     indptr: NDArray[np.uint64],
     rows: NDArray[np.uint64],
     bases: NDArray[np.uint64],
-    nothing: np.uint64,
-    own: NDArray[np.uint64],
+    empty_row: np.uint64,
+    state: NDArray[np.uint64],
 ) -> None:
     """Find the rows of nodes, which live in parts held here, and ask for where their edges begin and end."""
-    parts, shift = np.uint64(way.parts), np.uint64(way.shift)
+    parts, shift = np.uint64(params.parts), np.uint64(params.shift)
     for lane in range(begin, end):
-        node = own[_NODES + lane]
-        part, row = (node & (parts - _ONE), node >> shift) if way.shift >= 0 else (node % parts, node // parts)
-        at = indptr[part] + (row << _EIGHTS)
-        own[_EDGES + lane], own[_BASES + lane] = at if row < rows[part] else nothing, bases[part]
+        node = state[_NODES + lane]
+        part, row = (node & (parts - _ONE), node >> shift) if params.shift >= 0 else (node % parts, node // parts)
+        row_address = indptr[part] + (row << _EIGHTS)
+        state[_EDGES + lane], state[_BASES + lane] = row_address if row < rows[part] else empty_row, bases[part]
     for lane in range(begin, end):
-        ask_ends(own[_EDGES + lane])
+        prefetch_row_bounds(state[_EDGES + lane])
 
 
 @inlined
-def _draw(begin: np.uint64, end: np.uint64, key: np.uint64, own: NDArray[np.uint64]) -> None:
+def _draw_slots(begin: np.uint64, end: np.uint64, key: np.uint64, state: NDArray[np.uint64]) -> None:
     """Draw a slot of each row, and ask for its record."""
     for lane in range(begin, end):
-        start = u64_at(own[_EDGES + lane], _ZERO)
-        own[_STARTS + lane], own[_DEGREES + lane] = start, u64_at(own[_EDGES + lane], _ONE) - start
+        start = u64_at(state[_EDGES + lane], _ZERO)
+        state[_STARTS + lane], state[_DEGREES + lane] = start, u64_at(state[_EDGES + lane], _ONE) - start
     for lane in range(begin, end):
-        w, degree = word(mix64(key + own[_TAGS + lane]), _ZERO), own[_DEGREES + lane]
-        record = record_of(own[_BASES + lane], own[_STARTS + lane] + below_short(w, degree))
-        own[_RECORDS + lane], own[_COINS + lane] = record if degree > _ZERO else _ZERO, w * degree
+        w, degree = word(mix64(key + state[_TAGS + lane]), _ZERO), state[_DEGREES + lane]
+        record = record_address(state[_BASES + lane], state[_STARTS + lane] + bounded_short(w, degree))
+        state[_RECORDS + lane], state[_COINS + lane] = record if degree > _ZERO else _ZERO, w * degree
     for lane in range(begin, end):
-        prefetch_at(own[_RECORDS + lane])
+        prefetch_at(state[_RECORDS + lane])
 
 
 @inlined
-def _go(
+def _advance(
     begin: np.uint64,
     end: np.uint64,
     step: np.int64,
-    held: NDArray[np.bool_],
-    way: Way,
+    local_parts: NDArray[np.bool_],
+    params: WalkParams,
     packed: NDArray[np.uint64],
-    cold: NDArray[np.uint64],
-    done: NDArray[np.int64],
+    alias_fraction: NDArray[np.uint64],
+    steps_done: NDArray[np.int64],
     ids: NDArray[np.int64],
-    own: NDArray[np.uint64],
+    state: NDArray[np.uint64],
     live: np.uint64,
 ) -> np.uint64:
     """Tell where walks have come to, and close up those that go on behind ``live`` others; how many there are then."""
-    parts, goes = np.uint64(way.parts), np.uint64(step + 1 < way.length)
+    parts, continues = np.uint64(params.parts), np.uint64(step + 1 < params.length)
     for lane in range(begin, end):
-        walk, place, tag = own[_WALKS + lane], own[_PLACES + lane], own[_TAGS + lane]
-        node = np.int64(neighbor_of(own[_RECORDS + lane], own[_COINS + lane], packed, cold))
-        ids[place], done[walk] = node, step + 1
-        own[_NODES + live], own[_WALKS + live], own[_PLACES + live], own[_TAGS + live] = node, walk, place + _ONE, tag
-        part = np.uint64(node) & (parts - _ONE) if way.shift >= 0 else np.uint64(node) % parts
-        live += np.uint64((node >= 0) & held[part]) & goes
+        walk, out_pos, tag = state[_WALKS + lane], state[_PLACES + lane], state[_TAGS + lane]
+        node = np.int64(read_neighbor(state[_RECORDS + lane], state[_COINS + lane], packed, alias_fraction))
+        ids[out_pos], steps_done[walk] = node, step + 1
+        state[_NODES + live], state[_WALKS + live], state[_PLACES + live], state[_TAGS + live] = node, walk, out_pos + _ONE, tag
+        part = np.uint64(node) & (parts - _ONE) if params.shift >= 0 else np.uint64(node) % parts
+        live += np.uint64((node >= 0) & local_parts[part]) & continues
     return live
 
 
 @kernel
-def take_packed_walks(
+def advance_packed_walks(
     walkers: NDArray[np.int64],
     table: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    held: NDArray[np.bool_],
+    end_types: NDArray[np.int64],
+    local_parts: NDArray[np.bool_],
     steps: NDArray[np.int64],
     keys: NDArray[np.uint64],
-    way: Way,
-    done: NDArray[np.int64],
+    params: WalkParams,
+    steps_done: NDArray[np.int64],
     order: NDArray[np.int64],
     ids: NDArray[np.int64],
-    room: np.int64,
+    row_stride: np.int64,
     first: np.int64,
     packed: NDArray[np.uint64],
-    cold: NDArray[np.uint64],
+    alias_fraction: NDArray[np.uint64],
     lanes: NDArray[np.uint64],
     cursor: NDArray[np.int64],
     rounds: np.int64,
@@ -172,9 +172,9 @@ def take_packed_walks(
     order : int64[m]
         Walks by the steps behind them, the fewest first; none where all have as many.
     ids : int64[k], out
-        As there, but flat: walk i's next nodes from place i * ``room`` + ``first`` on, its start before them unless ``first`` is 0.
-    room, first : int64
-    packed, cold : uint64[E * P]
+        As there, but flat: walk i's next nodes from place i * ``row_stride`` + ``first`` on, its start before them unless ``first`` is 0.
+    row_stride, first : int64
+    packed, alias_fraction : uint64[E * P]
         Those columns of ``table``.
     lanes : uint64[FIELDS * LANES], inout
         The walks under way.
@@ -183,28 +183,28 @@ def take_packed_walks(
     rounds : int64
         Steps that those under way take in one call.
     """
-    nothing, own = np.uint64(_NOTHING.ctypes.data), np.empty(10 * LANES, np.uint64)
-    if CHECKED:
-        register_at(nothing, 8 * _NOTHING.size)
-    indptr, rows, bases = np.empty(way.parts, np.uint64), np.empty(way.parts, np.uint64), np.empty(way.parts, np.uint64)
-    own[: FIELDS * LANES] = lanes
+    empty_row, state = np.uint64(_NOTHING.ctypes.data), np.empty(10 * ACTIVE_WALKS, np.uint64)
+    if CHECK_BOUNDS:
+        register_at(empty_row, 8 * _NOTHING.size)
+    indptr, rows, bases = np.empty(params.parts, np.uint64), np.empty(params.parts, np.uint64), np.empty(params.parts, np.uint64)
+    state[: FIELDS * ACTIVE_WALKS] = lanes
     if cursor[LIVE] == 0:
-        _load(walkers, order, ends, steps, way, done, ids, room, first, cursor, own)
+        _load(walkers, order, end_types, steps, params, steps_done, ids, row_stride, first, cursor, state)
     for _ in range(rounds):
         if cursor[LIVE] == 0:
             break
         step, count, live = cursor[STEP], np.uint64(cursor[LIVE]), _ZERO
         edge, key = steps[step % steps.shape[0], 0], keys[SLOT_KEY, step]
-        _follow(table, edge, bool(ends[NEAR, edge] == cursor[KIND]), way, indptr, rows, bases)
-        for turn in range(_ZERO, count + _FOUND, _CHUNK):
-            at = np.uint64(turn)
-            if at < count:
-                _arrive(at, min(at + _CHUNK, count), way, indptr, rows, bases, nothing, own)
-            if at >= _DRAWN and at - _DRAWN < count:
-                _draw(at - _DRAWN, min(at - _DRAWN + _CHUNK, count), key, own)
-            if at >= _FOUND:
-                live = _go(at - _FOUND, min(at - _FOUND + _CHUNK, count), step, held, way, packed, cold, done, ids, own, live)
-        cursor[LIVE], cursor[STEP], cursor[KIND] = np.int64(live), step + 1, ends[FAR, edge]
+        _list_addresses(table, edge, bool(end_types[LOCAL, edge] == cursor[KIND]), params, indptr, rows, bases)
+        for tick in range(_ZERO, count + _READ_LAG, _CHUNK):
+            begin = np.uint64(tick)
+            if begin < count:
+                _locate_rows(begin, min(begin + _CHUNK, count), params, indptr, rows, bases, empty_row, state)
+            if begin >= _DRAW_LAG and begin - _DRAW_LAG < count:
+                _draw_slots(begin - _DRAW_LAG, min(begin - _DRAW_LAG + _CHUNK, count), key, state)
+            if begin >= _READ_LAG:
+                live = _advance(begin - _READ_LAG, min(begin - _READ_LAG + _CHUNK, count), step, local_parts, params, packed, alias_fraction, steps_done, ids, state, live)
+        cursor[LIVE], cursor[STEP], cursor[KIND] = np.int64(live), step + 1, end_types[REMOTE, edge]
         if live == _ZERO:
-            _load(walkers, order, ends, steps, way, done, ids, room, first, cursor, own)
-    lanes[:] = own[: FIELDS * LANES]
+            _load(walkers, order, end_types, steps, params, steps_done, ids, row_stride, first, cursor, state)
+    lanes[:] = state[: FIELDS * ACTIVE_WALKS]

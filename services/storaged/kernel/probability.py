@@ -10,67 +10,67 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.index import slot_of
-from graphkit.jit import CHECK_MASK, is_set, kernel, prefetch
-from graphkit.successive import LEAST, plus
+from graphkit.jit import STOP_CHECK_MASK, is_set, kernel, prefetch
+from graphkit.successive import MIN_REMAINING_SHARE, neumaier_add
 
 AHEAD = 32
 _NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
 @kernel
-def weigh(slots: NDArray[np.int64], which: NDArray[np.int32], mine: np.int32, weights: NDArray[np.float32], drawn: NDArray[np.float64]) -> None:
+def gather_drawn_weights(slots: NDArray[np.int64], type_indices: NDArray[np.int32], type_index: np.int32, weights: NDArray[np.float32], drawn_weights: NDArray[np.float64]) -> None:
     """Note the weight of each drawn edge of one type.
 
     Parameters
     ----------
     slots : int64[m * count]
         -1: no draw.
-    which, mine : int32[m * count], int32
-        Take only draws where ``which`` is ``mine``; empty: all.
+    type_indices, type_index : int32[m * count], int32
+        Take only draws where ``type_indices`` is ``type_index``; empty: all.
     weights : float32[slots]
         Empty: all 1.
-    drawn : float64[m * count], out
+    drawn_weights : float64[m * count], out
         What has no slot, or is of another type, is left as it is.
     """
     n = slots.shape[0]
     for k in range(n):
         if weights.shape[0] > 0 and k + AHEAD < n and slots[k + AHEAD] >= 0:
             prefetch(weights, slots[k + AHEAD])
-        if slots[k] >= 0 and (which.shape[0] == 0 or which[k] == mine):
-            drawn[k] = np.float64(weights[slots[k]]) if weights.shape[0] > 0 else 1.0
+        if slots[k] >= 0 and (type_indices.shape[0] == 0 or type_indices[k] == type_index):
+            drawn_weights[k] = np.float64(weights[slots[k]]) if weights.shape[0] > 0 else 1.0
 
 
 @kernel
-def share(drawn: NDArray[np.float64], totals: NDArray[np.float64], at: NDArray[np.int64], count: np.int64, out: NDArray[np.float64]) -> None:
+def write_shares(drawn_weights: NDArray[np.float64], totals: NDArray[np.float64], out_rows: NDArray[np.int64], count: np.int64, out: NDArray[np.float64]) -> None:
     """Put the share of each draw in its place: ``out[at[i] * count + k] = drawn[i * count + k] / totals[i]``.
 
     Parameters
     ----------
-    drawn : float64[m * count]
+    drawn_weights : float64[m * count]
         Weights; 0 where there is no draw: that is left as it is.
     totals : float64[m]
-    at : int64[m]
+    out_rows : int64[m]
         Row of each node in the answer.
     count : int64
     out : float64[n * count], out
     """
-    for i in range(at.shape[0]):
+    for i in range(out_rows.shape[0]):
         for k in range(count):
-            if drawn[i * count + k] > 0.0:
-                out[at[i] * count + k] = drawn[i * count + k] / totals[i]
+            if drawn_weights[i * count + k] > 0.0:
+                out[out_rows[i] * count + k] = drawn_weights[i * count + k] / totals[i]
 
 
 @kernel
-def leave(drawn: NDArray[np.float64], totals: NDArray[np.float64], degrees: NDArray[np.float64], count: np.int64, rests: NDArray[np.float64]) -> int:
+def remaining_weights(drawn_weights: NDArray[np.float64], totals: NDArray[np.float64], degrees: NDArray[np.float64], count: np.int64, remaining: NDArray[np.float64]) -> int:
     """What each node's draws leave of its total, where a subtraction can tell.
 
     Parameters
     ----------
-    drawn : float64[m * count]
+    drawn_weights : float64[m * count]
     totals, degrees : float64[m]
         A node of at most ``count`` edges has no draws to speak of: all of them are given, and nothing is left.
     count : int64
-    rests : float64[m], out
+    remaining : float64[m], out
         -1 where less than ``LEAST`` of the total is left: `sum_rest` finds out.
 
     Returns
@@ -80,30 +80,30 @@ def leave(drawn: NDArray[np.float64], totals: NDArray[np.float64], degrees: NDAr
     """
     unknown = 0
     for i in range(totals.shape[0]):
-        rests[i] = 0.0
+        remaining[i] = 0.0
         if degrees[i] <= count or not totals[i] > 0.0:
             continue
         high, low = 0.0, 0.0
         for k in range(i * count, (i + 1) * count):
-            high, low = plus(high, low, drawn[k])
-        rests[i] = (totals[i] - high) - low
-        if rests[i] < LEAST * totals[i]:
-            rests[i] = -1.0
+            high, low = neumaier_add(high, low, drawn_weights[k])
+        remaining[i] = (totals[i] - high) - low
+        if remaining[i] < MIN_REMAINING_SHARE * totals[i]:
+            remaining[i] = -1.0
             unknown += 1
     return unknown
 
 
 @kernel
-def sum_rest(
+def sum_undrawn(
     nodes: NDArray[np.int64],
     rows: NDArray[np.int64],
     slots: NDArray[np.int64],
     count: np.int64,
-    which: NDArray[np.int32],
-    mine: np.int32,
+    type_indices: NDArray[np.int32],
+    type_index: np.int32,
     indptr: NDArray[np.int64],
     weights: NDArray[np.float32],
-    rests: NDArray[np.float64],
+    remaining: NDArray[np.float64],
     stop: NDArray[np.int64],
 ) -> None:
     """Add up the weights of one edge type that were not drawn.
@@ -115,48 +115,48 @@ def sum_rest(
     rows : int64[m]
     slots : int64[m * count]
     count : int64
-    which, mine : int32[m * count], int32
+    type_indices, type_index : int32[m * count], int32
         As in `weigh`.
     indptr : int64[rows + 1]
     weights : float32[slots]
         Empty: all 1.
-    rests : float64[m], in and out
+    remaining : float64[m], in and out
         The sum is added.
     stop : int64[1]
         Not 0 once the call is to end; what it leaves then is incomplete.
     """
-    longest = np.int64(0)
+    max_degree = np.int64(0)
     for j in range(nodes.shape[0]):
-        longest = max(longest, indptr[rows[nodes[j]] + 1] - indptr[rows[nodes[j]]])
-    drawn = np.zeros((longest >> 6) + 1, np.uint64)
+        max_degree = max(max_degree, indptr[rows[nodes[j]] + 1] - indptr[rows[nodes[j]]])
+    drawn_bits = np.zeros((max_degree >> 6) + 1, np.uint64)
     for j in range(nodes.shape[0]):
         i = nodes[j]
         if is_set(stop):
             return
         start, end = indptr[rows[i]], indptr[rows[i] + 1]
-        drawn[: ((end - start) >> 6) + 1] = _NONE
+        drawn_bits[: ((end - start) >> 6) + 1] = _NONE
         for k in range(i * count, (i + 1) * count):
-            if slots[k] >= 0 and (which.shape[0] == 0 or which[k] == mine):
-                place = slots[k] - start
-                drawn[place >> 6] |= _ONE << np.uint64(place & 63)
-        high, low = rests[i], 0.0
+            if slots[k] >= 0 and (type_indices.shape[0] == 0 or type_indices[k] == type_index):
+                offset = slots[k] - start
+                drawn_bits[offset >> 6] |= _ONE << np.uint64(offset & 63)
+        high, low = remaining[i], 0.0
         for slot in range(start, end):
-            place = slot - start
-            if place & CHECK_MASK == CHECK_MASK and is_set(stop):
+            offset = slot - start
+            if offset & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
                 return
-            if drawn[place >> 6] >> np.uint64(place & 63) & _ONE != _NONE:
+            if drawn_bits[offset >> 6] >> np.uint64(offset & 63) & _ONE != _NONE:
                 continue
             weight = np.float64(weights[slot]) if weights.shape[0] > 0 else 1.0
-            high, low = plus(high, low, weight)
-        rests[i] = high + low
+            high, low = neumaier_add(high, low, weight)
+        remaining[i] = high + low
 
 
 @kernel
-def condition(
-    drawn: NDArray[np.float64],
-    rests: NDArray[np.float64],
+def write_conditional(
+    drawn_weights: NDArray[np.float64],
+    remaining: NDArray[np.float64],
     degrees: NDArray[np.float64],
-    at: NDArray[np.int64],
+    out_rows: NDArray[np.int64],
     count: np.int64,
     out: NDArray[np.float64],
 ) -> None:
@@ -164,13 +164,13 @@ def condition(
 
     Parameters
     ----------
-    drawn : float64[m * count]
+    drawn_weights : float64[m * count]
         Weights in the order of the draws; 0 where there is none: that is left as it is.
-    rests : float64[m]
+    remaining : float64[m]
         The weight of what each node's draws leave.
     degrees : float64[m]
         A node of at most ``count`` edges gives all of them, in their order: each with probability 1.
-    at : int64[m]
+    out_rows : int64[m]
         Row of each node in the answer.
     count : int64
     out : float64[n * count], out
@@ -180,23 +180,23 @@ def condition(
     The probability of a draw is its weight's share of all that was not drawn before it (successive sampling): its own,
     that of the later draws, and the rest.
     """
-    for i in range(at.shape[0]):
-        high, low = rests[i], 0.0
+    for i in range(out_rows.shape[0]):
+        high, low = remaining[i], 0.0
         for k in range(count - 1, -1, -1):
-            weight = drawn[i * count + k]
+            weight = drawn_weights[i * count + k]
             if not weight > 0.0:
                 continue
-            high, low = plus(high, low, weight)
-            out[at[i] * count + k] = 1.0 if degrees[i] <= count else min(weight / (high + low), 1.0)
+            high, low = neumaier_add(high, low, weight)
+            out[out_rows[i] * count + k] = 1.0 if degrees[i] <= count else min(weight / (high + low), 1.0)
 
 
 @kernel
-def place_shares(rows: NDArray[np.int64], places: NDArray[np.uint32], weights: NDArray[np.float32], total: float, out: NDArray[np.float64]) -> None:
+def write_row_shares(rows: NDArray[np.int64], out_positions: NDArray[np.uint32], weights: NDArray[np.float32], total: float, out: NDArray[np.float64]) -> None:
     """Put the share of each row in its place: ``out[places[k]] = weights[rows[k]] / total``.
 
     Parameters
     ----------
-    rows, places : int64[m], uint32[m]
+    rows, out_positions : int64[m], uint32[m]
     weights : float32[rows]
         Empty: all 1.
     total : float64
@@ -207,13 +207,13 @@ def place_shares(rows: NDArray[np.int64], places: NDArray[np.uint32], weights: N
         if weights.shape[0] > 0:
             if k + AHEAD < n:
                 prefetch(weights, rows[k + AHEAD])
-            out[places[k]] = np.float64(weights[rows[k]]) / total
+            out[out_positions[k]] = np.float64(weights[rows[k]]) / total
         else:
-            out[places[k]] = 1.0 / total
+            out[out_positions[k]] = 1.0 / total
 
 
 @kernel
-def rest_of_rows(
+def sum_remaining_rows(
     first: np.int64,
     rows: np.int64,
     ids: NDArray[np.int64],
@@ -221,8 +221,8 @@ def rest_of_rows(
     part: np.int64,
     live: NDArray[np.uint8],
     weights: NDArray[np.float32],
-    taken: NDArray[np.int64],
-    taken_shift: np.uint64,
+    excluded_index: NDArray[np.int64],
+    excluded_shift: np.uint64,
     sums: NDArray[np.float64],
 ) -> None:
     """Add up the weight of the rows of one (type, part) that were not drawn; arguments as of `storaged.kernel.race.race_rows`.
@@ -238,7 +238,7 @@ def rest_of_rows(
             continue
         weight = np.float64(weights[row]) if weights.shape[0] > 0 else 1.0
         item = ids[row] if ids.shape[0] > 0 else np.int64(row) * parts + part
-        if not weight > 0.0 or slot_of(item, taken, taken_shift) >= 0:
+        if not weight > 0.0 or slot_of(item, excluded_index, excluded_shift) >= 0:
             continue
-        high, low = plus(high, low, weight)
+        high, low = neumaier_add(high, low, weight)
     sums[0], sums[1] = high, low

@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from graphkit.elementary import log
 from graphkit.index import slot_of
-from graphkit.jit import CHECK_MASK, Whole, inlined, is_set, kernel
-from graphkit.rng import unit, word
+from graphkit.jit import STOP_CHECK_MASK, IntLike, inlined, is_set, kernel
+from graphkit.rng import unit_float, word
 
 
 @inlined
-def arrival(w: np.uint64, weight: float) -> float:
+def exponential_key(w: np.uint64, weight: float) -> float:
     """The exponential key of a row of positive weight whose word is ``w``."""
-    return -log(unit(w)) / weight
+    return -log(unit_float(w)) / weight
 
 
 @inlined
-def _after(key: float, tag: Whole, item: Whole, other_key: float, other_tag: Whole, other_item: Whole) -> bool | np.bool_:
+def _comes_after(key: float, tag: IntLike, item: IntLike, other_key: float, other_tag: IntLike, other_item: IntLike) -> bool | np.bool_:
     """Whether (key, tag, item) comes after the other in a race: ties go by tag, then by item."""
     if key != other_key:
         return key > other_key
@@ -31,84 +31,84 @@ def _after(key: float, tag: Whole, item: Whole, other_key: float, other_tag: Who
 
 
 @inlined
-def _sink(
+def _sift_down(
     keys: NDArray[np.float64],
     tags: NDArray[np.int32],
     items: NDArray[np.int64],
-    marks: NDArray[np.int64],
-    size: Whole,
+    payloads: NDArray[np.int64],
+    size: IntLike,
     key: float,
-    tag: Whole,
-    item: Whole,
-    mark: Whole,
+    tag: IntLike,
+    item: IntLike,
+    payload: IntLike,
 ) -> None:
     """Put an element at the root of a heap of ``size`` whose root is free."""
-    at = 0
+    pos = 0
     while True:
-        child = 2 * at + 1
+        child = 2 * pos + 1
         if child >= size:
             break
-        if child + 1 < size and _after(keys[child + 1], tags[child + 1], items[child + 1], keys[child], tags[child], items[child]):
+        if child + 1 < size and _comes_after(keys[child + 1], tags[child + 1], items[child + 1], keys[child], tags[child], items[child]):
             child += 1
-        if not _after(keys[child], tags[child], items[child], key, tag, item):
+        if not _comes_after(keys[child], tags[child], items[child], key, tag, item):
             break
-        keys[at], tags[at], items[at], marks[at] = keys[child], tags[child], items[child], marks[child]
-        at = child
-    keys[at], tags[at], items[at], marks[at] = key, tag, item, mark
+        keys[pos], tags[pos], items[pos], payloads[pos] = keys[child], tags[child], items[child], payloads[child]
+        pos = child
+    keys[pos], tags[pos], items[pos], payloads[pos] = key, tag, item, payload
 
 
 @inlined
-def offer(
+def keep_smallest(
     keys: NDArray[np.float64],
     tags: NDArray[np.int32],
     items: NDArray[np.int64],
-    marks: NDArray[np.int64],
-    size: Whole,
+    payloads: NDArray[np.int64],
+    size: IntLike,
     key: float,
-    tag: Whole,
-    item: Whole,
-    mark: Whole,
-) -> Whole:
+    tag: IntLike,
+    item: IntLike,
+    payload: IntLike,
+) -> IntLike:
     """Keep (key, tag, item, mark) if it is among the first of a race so far; gives the heap's new size.
 
-    The four arrays are a heap whose root comes last; their length is how many are kept. ``items`` and ``marks`` may be
+    The four arrays are a heap whose root comes last; their length is how many are kept. ``items`` and ``payloads`` may be
     the same array.
     """
     if size < keys.shape[0]:
-        at = size
-        while at > 0:
-            parent = (at - 1) // 2
-            if not _after(key, tag, item, keys[parent], tags[parent], items[parent]):
+        pos = size
+        while pos > 0:
+            parent = (pos - 1) // 2
+            if not _comes_after(key, tag, item, keys[parent], tags[parent], items[parent]):
                 break
-            keys[at], tags[at], items[at], marks[at] = keys[parent], tags[parent], items[parent], marks[parent]
-            at = parent
-        keys[at], tags[at], items[at], marks[at] = key, tag, item, mark
+            keys[pos], tags[pos], items[pos], payloads[pos] = keys[parent], tags[parent], items[parent], payloads[parent]
+            pos = parent
+        keys[pos], tags[pos], items[pos], payloads[pos] = key, tag, item, payload
         return size + 1
-    if size > 0 and _after(keys[0], tags[0], items[0], key, tag, item):
-        _sink(keys, tags, items, marks, size, key, tag, item, mark)
+    if size > 0 and _comes_after(keys[0], tags[0], items[0], key, tag, item):
+        _sift_down(keys, tags, items, payloads, size, key, tag, item, payload)
     return size
 
 
 @inlined
-def finish(
+def sort_heap(
     keys: NDArray[np.float64],
     tags: NDArray[np.int32],
     items: NDArray[np.int64],
-    marks: NDArray[np.int64],
-    size: Whole,
+    payloads: NDArray[np.int64],
+    size: IntLike,
     stop: NDArray[np.int64],
 ) -> None:
     """Sort a heap's first ``size`` elements in order of arrival."""
     for last in range(size - 1, 0, -1):
-        if last & CHECK_MASK == 0 and is_set(stop):
+        if last & STOP_CHECK_MASK == 0 and is_set(stop):
             return
-        key, tag, item, mark = keys[last], tags[last], items[last], marks[last]
-        keys[last], tags[last], items[last], marks[last] = keys[0], tags[0], items[0], marks[0]
-        _sink(keys, tags, items, marks, last, key, tag, item, mark)
+        key, tag, item, payload = keys[last], tags[last], items[last], payloads[last]
+        keys[last], tags[last], items[last], payloads[last] = keys[0], tags[0], items[0], payloads[0]
+        _sift_down(keys, tags, items, payloads, last, key, tag, item, payload)
 
 
 @kernel
-def race_rows(
+def select_rows(
     key: np.uint64,
     tag: np.int32,
     first: np.int64,
@@ -119,12 +119,12 @@ def race_rows(
     live: NDArray[np.uint8],
     weights: NDArray[np.float32],
     uniform: bool,
-    taken: NDArray[np.int64],
-    taken_shift: np.uint64,
+    excluded_index: NDArray[np.int64],
+    excluded_shift: np.uint64,
     keys: NDArray[np.float64],
     tags: NDArray[np.int32],
     items: NDArray[np.int64],
-    marks: NDArray[np.int64],
+    payloads: NDArray[np.int64],
     size: np.int64,
     stop: NDArray[np.int64],
 ) -> int:
@@ -147,11 +147,11 @@ def race_rows(
         Empty: all 1.
     uniform : bool
         Take all weights as 1.
-    taken : int64[2^k]
+    excluded_index : int64[2^k]
         ``index_ids`` of the ids that do not take part.
-    taken_shift : uint64
+    excluded_shift : uint64
         64 - k.
-    keys, tags, items, marks : float64[n], int32[n], int64[n], int64[n], in and out
+    keys, tags, items, payloads : float64[n], int32[n], int64[n], int64[n], in and out
         The heap: key, type, id, part << 32 | row.
     size : int64
         Elements in it so far.
@@ -165,9 +165,9 @@ def race_rows(
     """
     limit = keys.shape[0]
     base = part << np.int64(32)
-    filled: Whole = np.int64(size)
+    filled: IntLike = np.int64(size)
     for row in range(first, rows):
-        if row & CHECK_MASK == 0 and is_set(stop):
+        if row & STOP_CHECK_MASK == 0 and is_set(stop):
             break
         if live.shape[0] > 0 and live[row] == 0:
             continue
@@ -175,21 +175,21 @@ def race_rows(
         if not weight > 0.0:
             continue
         item = ids[row] if ids.shape[0] > 0 else np.int64(row) * parts + part
-        at = arrival(word(key, np.uint64(item)), weight)
-        if filled == limit and (limit == 0 or at > keys[0]):
+        row_key = exponential_key(word(key, np.uint64(item)), weight)
+        if filled == limit and (limit == 0 or row_key > keys[0]):
             continue
-        if slot_of(item, taken, taken_shift) >= 0:
+        if slot_of(item, excluded_index, excluded_shift) >= 0:
             continue
-        filled = offer(keys, tags, items, marks, filled, at, tag, item, base | np.int64(row))
+        filled = keep_smallest(keys, tags, items, payloads, filled, row_key, tag, item, base | np.int64(row))
     return filled  # type: ignore[return-value]  # an int64 here and an int to the caller
 
 
 @kernel
-def finish_race(
+def sort_selection(
     keys: NDArray[np.float64],
     tags: NDArray[np.int32],
     items: NDArray[np.int64],
-    marks: NDArray[np.int64],
+    payloads: NDArray[np.int64],
     first: np.int64,
     size: np.int64,
     stop: NDArray[np.int64],
@@ -204,8 +204,8 @@ def finish_race(
         Elements in the heap before.
     """
     for last in range(size - 1, max(first, np.int64(1)) - 1, -1):
-        if last & CHECK_MASK == 0 and is_set(stop):
+        if last & STOP_CHECK_MASK == 0 and is_set(stop):
             return
-        key, tag, item, mark = keys[last], tags[last], items[last], marks[last]
-        keys[last], tags[last], items[last], marks[last] = keys[0], tags[0], items[0], marks[0]
-        _sink(keys, tags, items, marks, last, key, tag, item, mark)
+        key, tag, item, payload = keys[last], tags[last], items[last], payloads[last]
+        keys[last], tags[last], items[last], payloads[last] = keys[0], tags[0], items[0], payloads[0]
+        _sift_down(keys, tags, items, payloads, last, key, tag, item, payload)

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from graphkit.index import FREE
 from graphkit.jit import f64_at, i64_at, kernel, prefetch, prefetch_at, u8_at, u32_at
-from graphkit.rng import derive, mix64, salted
-from storaged.kernel.table import ask_ends
+from graphkit.rng import derive, mix64, mix_key
+from storaged.kernel.table import prefetch_row_bounds
 
 AHEAD = 24
 _EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
@@ -36,20 +36,20 @@ def dense_rows(ids: NDArray[np.int64], parts: np.int64, rows: np.int64, live: ND
             shift += np.int64(1)
     for i in range(ids.shape[0]):
         row = ids[i] >> shift if shift >= 0 else ids[i] // parts
-        known = ids[i] >= 0 and row < rows
-        if known and live.shape[0] > 0:
-            known = live[row] != 0
-        out[i] = row if known else np.int64(-1)
+        is_live = ids[i] >= 0 and row < rows
+        if is_live and live.shape[0] > 0:
+            is_live = live[row] != 0
+        out[i] = row if is_live else np.int64(-1)
 
 
 @kernel
-def locate(
+def locate_nodes(
     ids: NDArray[np.int64],
     parts: np.int64,
-    mixed: bool,
+    hash_placement: bool,
     rows: NDArray[np.int64],
     dense: NDArray[np.uint8],
-    lives: NDArray[np.uint64],
+    live_addresses: NDArray[np.uint64],
     index_ids: NDArray[np.uint64],
     index_rows: NDArray[np.uint64],
     shifts: NDArray[np.uint64],
@@ -64,13 +64,13 @@ def locate(
         A negative one is no node: it gets row -1.
     parts : int64
         P.
-    mixed : bool
+    hash_placement : bool
         Placement mix64, instead of mod.
     rows : int64[P]
         How many each part has; -1: it is not held here.
     dense : uint8[P]
         1: row i has id i * P + part.
-    lives : uint64[P]
+    live_addresses : uint64[P]
         Of dense ones, address of uint8[rows], 0 for a hole; 0: there is none.
     index_ids, index_rows : uint64[P], uint64[P]
         Of others, addresses of an index as of `graphkit.index.build_index`; 0: it is empty.
@@ -90,10 +90,10 @@ def locate(
         shift = np.int64(0)
         while np.int64(1) << shift < parts:
             shift += np.int64(1)
-    missing, searched = np.int64(-1), False
+    missing, needs_search = np.int64(-1), False
     for i in range(n):
         part = ids[i] & (parts - np.int64(1))
-        if mixed:
+        if hash_placement:
             part = np.int64(mix64(np.uint64(ids[i])) % np.uint64(parts))
         elif shift < 0:
             part = ids[i] % parts
@@ -104,13 +104,13 @@ def locate(
                 missing = part
             elif dense[part] > 0:
                 row = ids[i] >> shift if shift >= 0 else ids[i] // parts
-                if row >= rows[part] or (lives[part] > 0 and u8_at(lives[part], row) == 0):
+                if row >= rows[part] or (live_addresses[part] > 0 and u8_at(live_addresses[part], row) == 0):
                     row = np.int64(-1)
             elif index_ids[part] > 0:
                 row = np.int64(mix64(np.uint64(ids[i])) >> shifts[part])  # where its search begins, below
-                searched = True
+                needs_search = True
         out_rows[i] = row
-    if searched:
+    if needs_search:
         for i in range(n):
             ahead = i + AHEAD
             if ahead < n and out_rows[ahead] >= 0:
@@ -121,16 +121,16 @@ def locate(
             if slot < 0 or dense[part] > 0:
                 continue
             mask = (np.int64(1) << (np.int64(64) - np.int64(shifts[part]))) - np.int64(1)
-            found = i64_at(index_ids[part], slot)
-            while found != FREE and found != ids[i]:
+            stored_id = i64_at(index_ids[part], slot)
+            while stored_id != FREE and stored_id != ids[i]:
                 slot = (slot + 1) & mask
-                found = i64_at(index_ids[part], slot)
-            out_rows[i] = np.int64(u32_at(index_rows[part], slot)) if found == ids[i] else np.int64(-1)
+                stored_id = i64_at(index_ids[part], slot)
+            out_rows[i] = np.int64(u32_at(index_rows[part], slot)) if stored_id == ids[i] else np.int64(-1)
     return missing  # type: ignore[return-value]  # an int64 here and an int to the caller
 
 
 @kernel
-def measure(
+def measure_nodes(
     parts: NDArray[np.int32], rows: NDArray[np.int64], indptr: NDArray[np.uint64], sums: NDArray[np.uint64], out: NDArray[np.float64]
 ) -> None:
     """What each of some located nodes weighs in a union of edge types.
@@ -151,7 +151,7 @@ def measure(
             if sums[part] > 0:
                 prefetch_at(sums[part] + (np.uint64(rows[ahead]) << _EIGHTS))
             else:
-                ask_ends(indptr[part] + (np.uint64(rows[ahead]) << _EIGHTS))
+                prefetch_row_bounds(indptr[part] + (np.uint64(rows[ahead]) << _EIGHTS))
         part, row = parts[i], rows[i]
         if row < 0:
             out[i] = 0.0
@@ -172,7 +172,7 @@ def position_keys(key: np.uint64, positions: NDArray[np.int64], out: NDArray[np.
 def salt_keys(key: np.uint64, out: NDArray[np.uint64]) -> None:
     """``out[i] = salted(derive(key, i))``: what derives keys of positions from that of step i."""
     for i in range(out.shape[0]):
-        out[i] = salted(derive(key, np.uint64(i)))
+        out[i] = mix_key(derive(key, np.uint64(i)))
 
 
 @kernel
@@ -207,7 +207,7 @@ def measure_rows(rows: NDArray[np.int64], indptr: NDArray[np.int64], sums: NDArr
 @kernel
 def copy_rows(
     rows: NDArray[np.int64],
-    at: NDArray[np.int64],
+    out_rows: NDArray[np.int64],
     cursor: NDArray[np.int64],
     indptr: NDArray[np.int64],
     nbr: NDArray[np.int64],
@@ -223,7 +223,7 @@ def copy_rows(
 
     Parameters
     ----------
-    rows, at : int64[m]
+    rows, out_rows : int64[m]
         A row (-1: none), and the place of its node in the request.
     cursor : int64[n], in and out
         Where the next neighbor of each place goes.
@@ -238,22 +238,22 @@ def copy_rows(
     for i in range(rows.shape[0]):
         if rows[i] < 0:
             continue
-        to = cursor[at[i]]
+        out_pos = cursor[out_rows[i]]
         for slot in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            out_ids[to] = nbr[slot]
-            out_types[to] = edge_type
+            out_ids[out_pos] = nbr[slot]
+            out_types[out_pos] = edge_type
             if out_weights.shape[0] > 0:
-                out_weights[to] = weights[slot] if weights.shape[0] > 0 else np.float32(1.0)
+                out_weights[out_pos] = weights[slot] if weights.shape[0] > 0 else np.float32(1.0)
             if out_eids.shape[0] > 0:
-                out_eids[to] = eid[slot]
-            to += 1
-        cursor[at[i]] = to
+                out_eids[out_pos] = eid[slot]
+            out_pos += 1
+        cursor[out_rows[i]] = out_pos
 
 
 @kernel
 def copy_ragged(
     rows: NDArray[np.int64],
-    at: NDArray[np.int64],
+    out_rows: NDArray[np.int64],
     indptr: NDArray[np.int64],
     values: NDArray[np.uint8],
     width: np.int64,
@@ -264,7 +264,7 @@ def copy_ragged(
 
     Parameters
     ----------
-    rows, at : int64[m]
+    rows, out_rows : int64[m]
         A row (-1: none), and its place.
     indptr : int64[rows + 1]
     values : uint8[total * width]
@@ -277,6 +277,6 @@ def copy_ragged(
     for i in range(rows.shape[0]):
         if rows[i] >= 0:
             start, stop = indptr[rows[i]] * width, indptr[rows[i] + 1] * width
-            to = out_indptr[at[i]] * width
+            out_pos = out_indptr[out_rows[i]] * width
             for k in range(stop - start):
-                out[to + k] = values[start + k]
+                out[out_pos + k] = values[start + k]

@@ -10,46 +10,46 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import Whole, inlined, kernel, u64_at
-from graphkit.rng import GOLDEN, below, mix64
+from graphkit.jit import IntLike, inlined, kernel, u64_at
+from graphkit.rng import GOLDEN, bounded, mix64
 from storaged.kernel.table import COLUMNS
 
-SIEVE, WORDS, SHARES, HEADS = range(COLUMNS, COLUMNS + 4)
+BLOOM, BLOOM_WORDS, MAX_SHARES, ROW_HEADS = range(COLUMNS, COLUMNS + 4)
 """Columns that a table of walks has behind those of `storaged.kernel.table`: the address of a sieve's words, how many there are, and the
 addresses of shares and of heads."""
-EDGES_A_WORD = 8
+EDGES_PER_WORD = 8
 _ONE, _S6, _LOW6, _EIGHTS, _S32 = np.uint64(1), np.uint64(6), np.uint64(63), np.uint64(3), np.uint64(32)
-_ABOVE = 1.0 + 2.0**-22
+_ROUND_UP = 1.0 + 2.0**-22
 """A share is kept in 32 bits and must not be less than it is."""
 
 
 @inlined
-def hash_of(row: Whole, node: Whole) -> np.uint64:
+def pair_hash(row: IntLike, node: IntLike) -> np.uint64:
     """The hash of a pair: its high bits say which word, the low ones which bits of it."""
     return mix64(np.uint64(node) + np.uint64(row) * GOLDEN)
 
 
 @inlined
-def bits_of(pair: np.uint64) -> np.uint64:
+def pair_mask(pair: np.uint64) -> np.uint64:
     """The three bits of a pair."""
     return _ONE << (pair & _LOW6) | _ONE << (pair >> _S6 & _LOW6) | _ONE << (pair >> (_S6 + _S6) & _LOW6)
 
 
 @inlined
-def place_of(pair: np.uint64, table: NDArray[np.int64], line: Whole) -> np.uint64:
+def bloom_word_address(pair: np.uint64, table: NDArray[np.int64], table_row: IntLike) -> np.uint64:
     """The address of a pair's word."""
-    return np.uint64(table[line, SIEVE]) + (below(pair, np.uint64(table[line, WORDS])) << _EIGHTS)
+    return np.uint64(table[table_row, BLOOM]) + (bounded(pair, np.uint64(table[table_row, BLOOM_WORDS])) << _EIGHTS)
 
 
 @inlined
-def may_be_joined(pair: np.uint64, table: NDArray[np.int64], line: Whole) -> bool:
+def may_have_edge(pair: np.uint64, table: NDArray[np.int64], table_row: IntLike) -> bool:
     """Whether a search would be worth it."""
-    bits = bits_of(pair)
-    return u64_at(place_of(pair, table, line), np.uint64(0)) & bits == bits  # type: ignore[no-any-return]
+    bits = pair_mask(pair)
+    return u64_at(bloom_word_address(pair, table, table_row), np.uint64(0)) & bits == bits  # type: ignore[no-any-return]
 
 
 @kernel
-def sieve_rows(indptr: NDArray[np.int64], nbr: NDArray[np.int64], first: np.int64, end: np.int64, words: NDArray[np.uint64]) -> None:
+def fill_bloom_filter(indptr: NDArray[np.int64], nbr: NDArray[np.int64], first: np.int64, end: np.int64, words: NDArray[np.uint64]) -> None:
     """Put the edges of some rows into a sieve.
 
     Parameters
@@ -62,12 +62,12 @@ def sieve_rows(indptr: NDArray[np.int64], nbr: NDArray[np.int64], first: np.int6
     """
     for row in range(first, end):
         for slot in range(indptr[row], indptr[row + 1]):
-            pair = hash_of(row, nbr[slot])
-            words[np.int64(below(pair, np.uint64(words.shape[0])))] |= bits_of(pair)
+            pair = pair_hash(row, nbr[slot])
+            words[np.int64(bounded(pair, np.uint64(words.shape[0])))] |= pair_mask(pair)
 
 
 @kernel
-def share_rows(
+def max_neighbor_shares(
     indptr: NDArray[np.int64],
     nbr: NDArray[np.int64],
     weights: NDArray[np.float32],
@@ -90,18 +90,18 @@ def share_rows(
         Not less than it is, and hardly more; 0 for a row that weighs nothing.
     """
     for row in range(first, end):
-        whole = sums[row] if sums.shape[0] > 0 else np.float64(indptr[row + 1] - indptr[row])
-        most, own = 0.0, 0.0
+        total = sums[row] if sums.shape[0] > 0 else np.float64(indptr[row + 1] - indptr[row])
+        max_weight, neighbor_weight = 0.0, 0.0
         for slot in range(indptr[row], indptr[row + 1]):
             if slot > indptr[row] and nbr[slot] != nbr[slot - 1]:
-                own = 0.0
-            own += np.float64(weights[slot]) if weights.shape[0] > 0 else 1.0
-            most = max(most, own)
-        out[row] = np.float32(most / whole * _ABOVE) if whole > 0.0 else np.float32(0.0)
+                neighbor_weight = 0.0
+            neighbor_weight += np.float64(weights[slot]) if weights.shape[0] > 0 else 1.0
+            max_weight = max(max_weight, neighbor_weight)
+        out[row] = np.float32(max_weight / total * _ROUND_UP) if total > 0.0 else np.float32(0.0)
 
 
 @kernel
-def head_rows(indptr: NDArray[np.int64], shares: NDArray[np.float32], out: NDArray[np.uint64]) -> None:
+def write_row_heads(indptr: NDArray[np.int64], shares: NDArray[np.float32], out: NDArray[np.uint64]) -> None:
     """What a walk by p and q wants to know of a row when it gets there, in one read.
 
     Parameters

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.index import FREE
-from graphkit.jit import Whole, i64_at, inlined, kernel, prefetch_at, u8_at, u32_at
+from graphkit.jit import IntLike, i64_at, inlined, kernel, prefetch_at, u8_at, u32_at
 from graphkit.rng import mix64
 
 (
@@ -26,20 +26,20 @@ _S32, _LOW, _EIGHT = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(8)
 
 
 @inlined
-def ask_ends(at: np.uint64) -> None:
+def prefetch_row_bounds(address: np.uint64) -> None:
     """Ask for where a row's edges begin and end, which is told at an address and behind it: for one of eight rows in the next cache line."""
-    prefetch_at(at)
-    prefetch_at(at + _EIGHT)
+    prefetch_at(address)
+    prefetch_at(address + _EIGHT)
 
 
 @inlined
-def both_of(pair: np.uint64) -> tuple[Whole, Whole]:
+def unpack_pair(pair: np.uint64) -> tuple[IntLike, IntLike]:
     """The ids of an edge and of the neighbor to which it leads, as ``pairs`` of an image has them."""
     return np.int64(pair >> _S32), np.int64(pair & _LOW)
 
 
 @inlined
-def part_at(node: np.int64, parts: np.int64, shift: np.int64, mod: bool) -> Whole:
+def part_of_node(node: np.int64, parts: np.int64, shift: np.int64, mod: bool) -> IntLike:
     """The part of a node, >= 0."""
     if not mod:
         return np.int64(mix64(np.uint64(node)) % np.uint64(parts))
@@ -47,36 +47,36 @@ def part_at(node: np.int64, parts: np.int64, shift: np.int64, mod: bool) -> Whol
 
 
 @inlined
-def row_at(node: np.int64, parts: np.int64, shift: np.int64, table: NDArray[np.int64], line: Whole) -> Whole:
+def row_of_node(node: np.int64, parts: np.int64, shift: np.int64, table: NDArray[np.int64], table_row: IntLike) -> IntLike:
     """The row of a node that lives in the part of a line, -1 where it has none."""
-    if table[line, INDEX_IDS] != 0:
-        ids, bits = np.uint64(table[line, INDEX_IDS]), table[line, INDEX_BITS]
+    if table[table_row, INDEX_IDS] != 0:
+        ids, bits = np.uint64(table[table_row, INDEX_IDS]), table[table_row, INDEX_BITS]
         mask = (np.int64(1) << bits) - np.int64(1)
-        at = np.int64(mix64(np.uint64(node)) >> np.uint64(np.int64(64) - bits))
-        found = i64_at(ids, at)
-        while found != FREE and found != node:
-            at = (at + 1) & mask
-            found = i64_at(ids, at)
-        return np.int64(u32_at(np.uint64(table[line, INDEX_ROWS]), at)) if found == node else np.int64(-1)
+        bucket = np.int64(mix64(np.uint64(node)) >> np.uint64(np.int64(64) - bits))
+        stored_id = i64_at(ids, bucket)
+        while stored_id != FREE and stored_id != node:
+            bucket = (bucket + 1) & mask
+            stored_id = i64_at(ids, bucket)
+        return np.int64(u32_at(np.uint64(table[table_row, INDEX_ROWS]), bucket)) if stored_id == node else np.int64(-1)
     row = node >> shift if shift >= 0 else node // parts
-    if row >= table[line, ROWS] or (table[line, LIVE] != 0 and u8_at(np.uint64(table[line, LIVE]), row) == 0):
+    if row >= table[table_row, ROWS] or (table[table_row, LIVE] != 0 and u8_at(np.uint64(table[table_row, LIVE]), row) == 0):
         return np.int64(-1)
     return row
 
 
 @inlined
-def find_row(node: np.int64, parts: np.int64, shift: np.int64, mod: bool, table: NDArray[np.int64]) -> tuple[Whole, Whole]:
+def find_row(node: np.int64, parts: np.int64, shift: np.int64, mod: bool, table: NDArray[np.int64]) -> tuple[IntLike, IntLike]:
     """The part of a node and its row there, -1 where it has none; part -1 where that is not held."""
     if node < 0:
         return np.int64(0), np.int64(-1)
-    part = part_at(node, parts, shift, mod)
+    part = part_of_node(node, parts, shift, mod)
     if table[part, ROWS] < 0:
         return np.int64(-1), np.int64(-1)
-    return part, row_at(node, parts, shift, table, part)
+    return part, row_of_node(node, parts, shift, table, part)
 
 
 @inlined
-def shift_of_parts(parts: np.int64) -> np.int64:
+def parts_shift(parts: np.int64) -> np.int64:
     """log2 of the number of parts, -1 where that is no whole number."""
     if parts & (parts - np.int64(1)) != 0:
         return np.int64(-1)
@@ -92,7 +92,7 @@ def find_rows(
     parts: np.int64,
     mod: bool,
     table: NDArray[np.int64],
-    lines: NDArray[np.int64],
+    partitions: NDArray[np.int64],
     starts: NDArray[np.int64],
     degrees: NDArray[np.int64],
 ) -> int:
@@ -106,7 +106,7 @@ def find_rows(
     mod : bool
         How a node finds its part: by remainder, or by hash.
     table : int64[parts, COLUMNS]
-    lines, starts, degrees : int64[m], out
+    partitions, starts, degrees : int64[m], out
         The part of each node, the slot of its first edge there, and how many it has.
 
     Returns
@@ -114,22 +114,22 @@ def find_rows(
     int
         How many edges there are in all; -1 - i where the part of ``ids[i]`` is not held here.
     """
-    shift, total, m = shift_of_parts(parts), np.int64(0), ids.shape[0]
+    shift, total, m = parts_shift(parts), np.int64(0), ids.shape[0]
     for ahead in range(m + _AHEAD):
         if ahead < m:
             part, row = find_row(ids[ahead], parts, shift, mod, table)
             if part < 0:
                 return -1 - ahead
-            lines[ahead], starts[ahead] = part, row
+            partitions[ahead], starts[ahead] = part, row
             if row >= 0:
-                ask_ends(np.uint64(table[part, INDPTR] + 8 * row))
+                prefetch_row_bounds(np.uint64(table[part, INDPTR] + 8 * row))
         i = ahead - _AHEAD
         if i >= 0:
             row, degrees[i] = starts[i], 0
             starts[i] = 0
             if row >= 0:
-                at = np.uint64(table[lines[i], INDPTR])
-                starts[i] = i64_at(at, row)
-                degrees[i] = i64_at(at, row + 1) - starts[i]
+                indptr_address = np.uint64(table[partitions[i], INDPTR])
+                starts[i] = i64_at(indptr_address, row)
+                degrees[i] = i64_at(indptr_address, row + 1) - starts[i]
             total += degrees[i]
     return total  # type: ignore[return-value]  # an int64 here and an int to the caller

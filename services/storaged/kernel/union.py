@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import CHECK_MASK, f32_at, i64_at, is_set, kernel
+from graphkit.jit import STOP_CHECK_MASK, f32_at, i64_at, is_set, kernel
 from graphkit.rng import word
-from storaged.kernel.race import arrival, finish, offer
+from storaged.kernel.race import exponential_key, sort_heap, keep_smallest
 
 
 @kernel
-def race_union(
-    race_keys: NDArray[np.uint64],
+def select_union_edges(
+    selection_keys: NDArray[np.uint64],
     rows: NDArray[np.int64],
     degrees: NDArray[np.float64],
     count: np.int64,
-    mine: np.int32,
+    type_index: np.int32,
     indptr: NDArray[np.int64],
     weights: NDArray[np.float32],
     sizes: NDArray[np.int64],
     keys: NDArray[np.float64],
-    which: NDArray[np.int32],
+    type_indices: NDArray[np.int32],
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
@@ -29,21 +29,21 @@ def race_union(
 
     Parameters
     ----------
-    race_keys : uint64[m]
+    selection_keys : uint64[m]
         Of the nodes' positions, under the race's key of this edge type.
     rows : int64[m]
         -1: no row.
     degrees : float64[m]
         Over all types of the union: nodes of at most ``count`` edges take them all, in order.
     count : int64
-    mine : int32
+    type_index : int32
         Index of this edge type in the union.
     indptr : int64[rows + 1]
     weights : float32[slots]
         Empty: all 1.
     sizes : int64[m], in and out
         Neighbors kept so far.
-    keys, which, slots : float64[m * count], int32[m * count], int64[m * count], in and out
+    keys, type_indices, slots : float64[m * count], int32[m * count], int64[m * count], in and out
         A heap per node, its elements (key, type, slot).
     stop : int64[1]
         Not 0 once the call is to end; what it leaves then is incomplete.
@@ -52,60 +52,60 @@ def race_union(
         if rows[i] < 0:
             continue
         start = indptr[rows[i]]
-        own = slice(i * count, (i + 1) * count)
-        own_keys, own_which, own_slots = keys[own], which[own], slots[own]
+        heap_slice = slice(i * count, (i + 1) * count)
+        heap_keys, heap_types, heap_slots = keys[heap_slice], type_indices[heap_slice], slots[heap_slice]
         size = sizes[i]
         for slot in range(start, indptr[rows[i] + 1]):
-            if slot & CHECK_MASK == 0 and is_set(stop):
+            if slot & STOP_CHECK_MASK == 0 and is_set(stop):
                 return
             weight = 1.0 if weights.shape[0] == 0 else np.float64(weights[slot])
             if not weight > 0.0:
                 continue
             if degrees[i] <= count:
-                own_which[size] = mine
-                own_slots[size] = slot
+                heap_types[size] = type_index
+                heap_slots[size] = slot
                 size += 1
             else:
-                at = arrival(word(race_keys[i], np.uint64(slot - start)), weight)
-                if size == count and at > own_keys[0]:
+                edge_key = exponential_key(word(selection_keys[i], np.uint64(slot - start)), weight)
+                if size == count and edge_key > heap_keys[0]:
                     continue
-                size = np.int64(offer(own_keys, own_which, own_slots, own_slots, size, at, mine, slot, slot))
+                size = np.int64(keep_smallest(heap_keys, heap_types, heap_slots, heap_slots, size, edge_key, type_index, slot, slot))
         sizes[i] = size
 
 
 @kernel
-def finish_union(
+def sort_union(
     degrees: NDArray[np.float64],
     count: np.int64,
     sizes: NDArray[np.int64],
     keys: NDArray[np.float64],
-    which: NDArray[np.int32],
+    type_indices: NDArray[np.int32],
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
     """Order the nodes' races and pad them with -1; arrays as in `race_union`."""
     for i in range(sizes.shape[0]):
-        own = slice(i * count, (i + 1) * count)
+        heap_slice = slice(i * count, (i + 1) * count)
         if degrees[i] > count:
-            finish(keys[own], which[own], slots[own], slots[own], sizes[i], stop)
+            sort_heap(keys[heap_slice], type_indices[heap_slice], slots[heap_slice], slots[heap_slice], sizes[i], stop)
             if is_set(stop):
                 return
         for k in range(sizes[i], count):
             slots[i * count + k] = -1
-            which[i * count + k] = -1
+            type_indices[i * count + k] = -1
 
 
 @kernel
-def race_neighbors(
-    race_keys: NDArray[np.uint64],
+def select_union_nodes(
+    selection_keys: NDArray[np.uint64],
     parts: NDArray[np.int32],
     rows: NDArray[np.int64],
     count: np.int64,
-    ends: NDArray[np.int32],
+    remote_types: NDArray[np.int32],
     indptr: NDArray[np.uint64],
     nbr: NDArray[np.uint64],
     weights: NDArray[np.uint64],
-    which: NDArray[np.int32],
+    type_indices: NDArray[np.int32],
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
@@ -113,18 +113,18 @@ def race_neighbors(
 
     Parameters
     ----------
-    race_keys : uint64[types, m]
+    selection_keys : uint64[types, m]
         Of the nodes' positions, under the race's key of each edge type; an edge's word is that of its place in the row.
     parts, rows : int32[m], int64[m]
         As of `storaged.kernel.rows.locate`; a node of row -1 has no neighbors.
     count : int64
-    ends : int32[types]
+    remote_types : int32[types]
         The node type that each edge type leads to: of two types the same id is two neighbors.
     indptr, nbr : uint64[types, P], uint64[types, P]
         Addresses of each part's int64[rows + 1] and int64[slots]; neighbors ascend within a row.
     weights : uint64[types, P]
         Addresses of float32[slots]; 0: all 1.
-    which, slots : int32[m * count], int64[m * count], out
+    type_indices, slots : int32[m * count], int64[m * count], out
         Edge types, as places in the union, and slots; padded with -1.
     stop : int64[1]
         Not 0 once the call is to end; what it leaves then is incomplete.
@@ -134,49 +134,49 @@ def race_neighbors(
     The earliest of the edges to a neighbor counts for it: an exponential variable of the weight of all of them, and the edge that
     is earliest is each by its own weight among them. So the first m of n are the draws of m.
     """
-    types = ends.shape[0]
+    types = remote_types.shape[0]
     keys = np.empty(count, np.float64)
-    at, stops = np.empty(types, np.int64), np.empty(types, np.int64)
+    cursors, row_ends = np.empty(types, np.int64), np.empty(types, np.int64)
     for i in range(rows.shape[0]):
-        own = slice(i * count, (i + 1) * count)
-        own_which, own_slots = which[own], slots[own]
+        heap_slice = slice(i * count, (i + 1) * count)
+        heap_types, heap_slots = type_indices[heap_slice], slots[heap_slice]
         size = np.int64(0)
         if is_set(stop):
             return
         if rows[i] >= 0:
             part = parts[i]
             for t in range(types):
-                at[t], stops[t] = i64_at(indptr[t, part], rows[i]), i64_at(indptr[t, part], rows[i] + 1)
-            turn = 0
+                cursors[t], row_ends[t] = i64_at(indptr[t, part], rows[i]), i64_at(indptr[t, part], rows[i] + 1)
+            iteration = 0
             while True:
-                turn += 1
-                if turn & CHECK_MASK == 0 and is_set(stop):
+                iteration += 1
+                if iteration & STOP_CHECK_MASK == 0 and is_set(stop):
                     return
                 # The next neighbor: the smallest id of the first type that has one left.
-                lead = -1
+                lead_type = -1
                 node = np.int64(0)
                 for t in range(types):
-                    if at[t] < stops[t] and (lead < 0 or ends[t] == ends[lead]):
-                        here = i64_at(nbr[t, part], at[t])
-                        if lead < 0 or here < node:
-                            lead, node = t, here
-                if lead < 0:
+                    if cursors[t] < row_ends[t] and (lead_type < 0 or remote_types[t] == remote_types[lead_type]):
+                        neighbor = i64_at(nbr[t, part], cursors[t])
+                        if lead_type < 0 or neighbor < node:
+                            lead_type, node = t, neighbor
+                if lead_type < 0:
                     break
-                first, kind, chosen = np.inf, np.int32(0), np.int64(0)
+                min_key, kind, chosen = np.inf, np.int32(0), np.int64(0)
                 for t in range(types):
-                    if ends[t] != ends[lead]:
+                    if remote_types[t] != remote_types[lead_type]:
                         continue
                     start = i64_at(indptr[t, part], rows[i])
-                    while at[t] < stops[t] and i64_at(nbr[t, part], at[t]) == node:
-                        weight = 1.0 if weights[t, part] == 0 else np.float64(f32_at(weights[t, part], at[t]))
+                    while cursors[t] < row_ends[t] and i64_at(nbr[t, part], cursors[t]) == node:
+                        weight = 1.0 if weights[t, part] == 0 else np.float64(f32_at(weights[t, part], cursors[t]))
                         if weight > 0.0:
-                            arrives = arrival(word(race_keys[t, i], np.uint64(at[t] - start)), weight)
-                            if arrives < first:
-                                first, kind, chosen = arrives, np.int32(t), at[t]
-                        at[t] += 1
-                if first < np.inf and not (size == count and first > keys[0]):
-                    size = np.int64(offer(keys, own_which, own_slots, own_slots, size, first, kind, chosen, chosen))
-            finish(keys, own_which, own_slots, own_slots, size, stop)
+                            edge_key = exponential_key(word(selection_keys[t, i], np.uint64(cursors[t] - start)), weight)
+                            if edge_key < min_key:
+                                min_key, kind, chosen = edge_key, np.int32(t), cursors[t]
+                        cursors[t] += 1
+                if min_key < np.inf and not (size == count and min_key > keys[0]):
+                    size = np.int64(keep_smallest(keys, heap_types, heap_slots, heap_slots, size, min_key, kind, chosen, chosen))
+            sort_heap(keys, heap_types, heap_slots, heap_slots, size, stop)
         for k in range(size, count):
-            own_which[k] = -1
-            own_slots[k] = -1
+            heap_types[k] = -1
+            heap_slots[k] = -1

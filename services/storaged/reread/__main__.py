@@ -10,21 +10,21 @@ from pathlib import Path
 
 from asterism_proto.errors import Corrupt, InvalidRequest, NotFound
 from storaged import children
-from storaged.build.progress import Progress
+from storaged.build.progress import ProgressReporter
 from storaged.reread.audit import audit
 from storaged.reread.export import export
-from storaged.reread.task import Result, Task
+from storaged.reread.task import ResultLine, VersionTask
 
 
-def reread(path: Path, progress: Progress) -> Result:
+def run_task(path: Path, progress: ProgressReporter) -> ResultLine:
     """Do what the task in a file says."""
-    task = Task.read(path)
+    task = VersionTask.read(path)
     return audit(task, progress) if task.kind == "audit" else export(task, progress)
 
 
 def main(arguments: list[str]) -> int:
     """Carry out the task in a file; return the exit status."""
-    return children.main(arguments, reread, permanent=(Corrupt, InvalidRequest, NotFound))
+    return children.main(arguments, run_task, permanent=(Corrupt, InvalidRequest, NotFound))
 
 
 if __name__ == "__main__":

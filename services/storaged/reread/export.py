@@ -13,15 +13,15 @@ from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO
 
 from asterism_proto.errors import Corrupt, NotReady
-from asterism_proto.places import Place, redacted
-from storaged.build.progress import Progress
+from asterism_proto.places import RemoteFolder, redact
+from storaged.build.progress import ProgressReporter
 from storaged.build.table import BlockSums
-from storaged.build.task import Total
-from storaged.reread.task import EDGE, NODE, Result, Task
+from storaged.build.task import PartitionStats
+from storaged.reread.task import EDGE, NODE, ResultLine, VersionTask
 from storaged.store import keys
-from storaged.store.tables import Columns, TableStore
+from storaged.store.tables import Columns, StatStore
 
-NAMES = ("row", "id", "probability", "alias_row", "alias_id", "weight")
+COLUMN_NAMES = ("row", "id", "probability", "alias_row", "alias_id", "weight")
 """Of the columns: uint32, int64, float64, uint32, int64, float32. An alias row is a position in the table, as B1 has it."""
 ROW_BYTES = 96
 """Of a row in a file, at most: all digits of its numbers."""
@@ -30,7 +30,7 @@ GROUP_BLOCKS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
+class _ExportedFile:
     """As common.proto's ExportedFile."""
 
     path: str
@@ -44,7 +44,7 @@ class _File:
     sha256: str
 
 
-class _Hashed:
+class _HashingFile:
     """What is written to a file, counted and hashed on its way."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -82,7 +82,7 @@ class _Hashed:
         return self._sha256.hexdigest()
 
 
-def export(task: Task, progress: Progress) -> Result:
+def export(task: VersionTask, progress: ProgressReporter) -> ResultLine:
     """Write every table of the task's parts.
 
     Raises
@@ -97,28 +97,28 @@ def export(task: Task, progress: Progress) -> Result:
         Where a file can not be written.
     """
     writers = _writers()
-    shown = redacted(task.output)
-    place = Place(task.address, what="export", shown=shown, confined=True, timeout_s=task.remote_timeout_s)
+    display_path = redact(task.output)
+    remote = RemoteFolder(task.address, content_name="export", display_address=display_path, confined=True, timeout_s=task.remote_timeout_s)
     formats = task.options.get("format", "parquet").split(",")
     totals = sorted(task.totals, key=lambda t: (t.part, t.element, t.type_id, t.weight_name))
-    progress.expect(sum(total.positive for total in totals) * len(formats))
-    tables = TableStore.open(task.build, read_only=True)
+    progress.add_total(sum(total.positive for total in totals) * len(formats))
+    tables = StatStore.open(task.build, read_only=True)
     files = []
     try:
         for total in totals:
-            for form in formats:
-                progress.phase(f"part {total.part}, {task.named(total.element, total.type_id)}, {form}")
-                files.append(_written(task, tables, total, form, place, writers[form], progress))
+            for file_format in formats:
+                progress.phase(f"part {total.part}, {task.type_label(total.element, total.type_id)}, {file_format}")
+                files.append(_write_table(task, tables, total, file_format, remote, writers[file_format], progress))
     finally:
         tables.close()
     progress.phase("manifest")
-    place.put(f"manifest-{task.host}.json", _manifest(task, files))
-    return {"totals": [], "images": [], "made": {"folder": shown, "files": [asdict(file) for file in files]}}
+    remote.put(f"manifest-{task.host}.json", _manifest(task, files))
+    return {"totals": [], "images": [], "made": {"folder": display_path, "files": [asdict(file) for file in files]}}
 
 
-def _written(
-    task: Task, tables: TableStore, total: Total, form: str, place: Place, write: Callable[[_Hashed, Iterator[Columns]], None], progress: Progress
-) -> _File:
+def _write_table(
+    task: VersionTask, tables: StatStore, total: PartitionStats, file_format: str, remote: RemoteFolder, write: Callable[[_HashingFile, Iterator[Columns]], None], progress: ProgressReporter
+) -> _ExportedFile:
     """One table as one file."""
     kind = keys.B1 | (keys.EDGE_TABLE if total.element == EDGE else 0)
     sums = BlockSums()
@@ -129,30 +129,30 @@ def _written(
             yield columns
             progress.step(len(columns[0]))
 
-    name = f"p{total.part:05d}-{'n' if total.element == NODE else 'e'}{total.type_id}-{total.weight_name}.{form}"
-    with place.open(name, expected=total.positive * ROW_BYTES) as file:
-        hashed = _Hashed(file)
-        write(hashed, blocks())
+    name = f"p{total.part:05d}-{'n' if total.element == NODE else 'e'}{total.type_id}-{total.weight_name}.{file_format}"
+    with remote.open(name, expected=total.positive * ROW_BYTES) as file:
+        hashing_file = _HashingFile(file)
+        write(hashing_file, blocks())
         weight = sums.total()
         if weight != total.weight:
             raise Corrupt(
-                f"part {total.part}, {task.named(total.element, total.type_id)}, weight {total.weight_name!r}: the table's weights sum up to "
+                f"part {total.part}, {task.type_label(total.element, total.type_id)}, weight {total.weight_name!r}: the table's weights sum up to "
                 f"{weight!r}, {total.weight!r} was published; build the version again"
             )
-    return _File(
+    return _ExportedFile(
         path=name,
         part=total.part,
         element=total.element,
         type_id=total.type_id,
         weight_name=total.weight_name,
-        format=form,
+        format=file_format,
         rows=total.positive,
-        bytes=hashed.bytes,
-        sha256=hashed.digest(),
+        bytes=hashing_file.bytes,
+        sha256=hashing_file.digest(),
     )
 
 
-def _writers() -> dict[str, Callable[[_Hashed, Iterator[Columns]], None]]:
+def _writers() -> dict[str, Callable[[_HashingFile, Iterator[Columns]], None]]:
     """How blocks become a file, by format."""
     try:
         import pyarrow as pa
@@ -161,24 +161,24 @@ def _writers() -> dict[str, Callable[[_Hashed, Iterator[Columns]], None]]:
     except ImportError as error:
         raise NotReady("export-tables needs pyarrow here: install asterism[ingest] on this storaged") from error
     types = (pa.uint32(), pa.int64(), pa.float64(), pa.uint32(), pa.int64(), pa.float32())
-    schema = pa.schema([pa.field(name, dtype, nullable=False) for name, dtype in zip(NAMES, types, strict=True)])
+    schema = pa.schema([pa.field(name, dtype, nullable=False) for name, dtype in zip(COLUMN_NAMES, types, strict=True)])
 
     def batches(blocks: Iterator[Columns]) -> Iterator[Any]:
         for columns in blocks:
             yield pa.record_batch([pa.array(column) for column in columns], schema=schema)
 
-    def parquet(out: _Hashed, blocks: Iterator[Columns]) -> None:
+    def parquet(out: _HashingFile, blocks: Iterator[Columns]) -> None:
         with pyarrow.parquet.ParquetWriter(out, schema) as writer:
-            held: list[Any] = []
+            pending: list[Any] = []
             for batch in batches(blocks):
-                held.append(batch)
-                if len(held) == GROUP_BLOCKS:
-                    writer.write_table(pa.Table.from_batches(held))
-                    held = []
-            if held:
-                writer.write_table(pa.Table.from_batches(held))
+                pending.append(batch)
+                if len(pending) == GROUP_BLOCKS:
+                    writer.write_table(pa.Table.from_batches(pending))
+                    pending = []
+            if pending:
+                writer.write_table(pa.Table.from_batches(pending))
 
-    def csv(out: _Hashed, blocks: Iterator[Columns]) -> None:
+    def csv(out: _HashingFile, blocks: Iterator[Columns]) -> None:
         with pyarrow.csv.CSVWriter(out, schema) as writer:
             for batch in batches(blocks):
                 writer.write_batch(batch)
@@ -186,7 +186,7 @@ def _writers() -> dict[str, Callable[[_Hashed, Iterator[Columns]], None]]:
     return {"parquet": parquet, "csv": csv}
 
 
-def _manifest(task: Task, files: list[_File]) -> bytes:
+def _manifest(task: VersionTask, files: list[_ExportedFile]) -> bytes:
     """What was exported, in words: names of types, rows, checksums."""
     tables = [
         {
@@ -197,5 +197,5 @@ def _manifest(task: Task, files: list[_File]) -> bytes:
         for file in files
     ]
     head = {"format": 1, "space": task.space, "space_id": task.space_id, "version": task.version, "digest": task.digest, "cut": task.cut}
-    body = {"job": task.job_id, "host": task.host, "parts": task.parts, "columns": NAMES, "files": tables}
+    body = {"job": task.job_id, "host": task.host, "parts": task.parts, "columns": COLUMN_NAMES, "files": tables}
     return json.dumps({**head, **body}, indent=1).encode() + b"\n"

@@ -16,7 +16,7 @@ I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
 
-SUM, LAW, EVEN = 1, 2, 3
+WRONG_SUM, WRONG_DISTRIBUTION, MISSING_TABLE = 1, 2, 3
 """What is wrong with a row: its sum; its alias row; it has none though its weights differ."""
 
 _TWO64 = 18446744073709551616.0
@@ -24,7 +24,7 @@ _LOW, _HIGH = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFF00000000)
 
 
 @kernel
-def audit_rows(indptr: I64, weights: F32, sums: F64, hot: U64, cold: U32, even: float, limit: float, found: F64, wrong: I64) -> None:
+def audit_rows(indptr: I64, weights: F32, sums: F64, alias_threshold: U64, alias_fraction: U32, equal_weight: float, limit: float, max_errors: F64, fault: I64) -> None:
     """Rebuild the law of rows from the image and hold it against the weights, up to the first row that is wrong.
 
     Parameters
@@ -34,15 +34,15 @@ def audit_rows(indptr: I64, weights: F32, sums: F64, hot: U64, cold: U32, even: 
     weights : float32[slots]
     sums : float64[rows]
         As the image has them: they must be Neumaier's sums to the bit.
-    hot, cold : uint64[slots], uint32[slots]
-        The image's thresholds; empty where every weight is ``even``.
-    even : float
+    alias_threshold, alias_fraction : uint64[slots], uint32[slots]
+        The image's thresholds; empty where every weight is ``equal_weight``.
+    equal_weight : float
         The first weight of the adjacency.
     limit : float
         Total variation beyond which a row is wrong.
-    found : float64[2], in and out
+    max_errors : float64[2], in and out
         Largest total variation of a row, and largest relative error of a share.
-    wrong : int64[2], out
+    fault : int64[2], out
         (row, what) of the first row that is wrong; what 0: there is none.
 
     Notes
@@ -50,18 +50,18 @@ def audit_rows(indptr: I64, weights: F32, sums: F64, hot: U64, cold: U32, even: 
     Three cursors, as in `storaged.build.kernels.audit_table`: aliases do not decrease among light columns, nor among
     heavy ones. A share of weight 0 must have probability 0 exactly.
     """
-    wrong[0], wrong[1] = -1, 0
+    fault[0], fault[1] = -1, 0
     for r in range(indptr.shape[0] - 1):
         start, stop = indptr[r], indptr[r + 1]
         n = stop - start
         total = range_sum(weights, start, stop)
         if total != sums[r]:
-            wrong[0], wrong[1] = r, SUM
+            fault[0], fault[1] = r, WRONG_SUM
             return
-        if hot.shape[0] == 0:
+        if alias_threshold.shape[0] == 0:
             for i in range(start, stop):
-                if weights[i] != even or not weights[i] > 0:
-                    wrong[0], wrong[1] = r, EVEN
+                if weights[i] != equal_weight or not weights[i] > 0:
+                    fault[0], fault[1] = r, MISSING_TABLE
                     return
             continue
         if not total > 0.0:
@@ -72,61 +72,61 @@ def audit_rows(indptr: I64, weights: F32, sums: F64, hot: U64, cold: U32, even: 
         distance = 0.0
         worst = 0.0
         for v in range(n):
-            whole, part = np.uint64(0), (hot[start + v] & _HIGH) | np.uint64(cold[start + v])
-            if np.int64(hot[start + v] & _LOW) == v:
-                whole, part = np.uint64(1), np.uint64(0)
+            mass_high, mass_low = np.uint64(0), (alias_threshold[start + v] & _HIGH) | np.uint64(alias_fraction[start + v])
+            if np.int64(alias_threshold[start + v] & _LOW) == v:
+                mass_high, mass_low = np.uint64(1), np.uint64(0)
             for stream in range(2):
                 u = light if stream == 0 else heavy
                 while u < n:
-                    to = np.int64(hot[start + u] & _LOW)
-                    of_heavy = np.float64(weights[start + u]) * scale >= total
-                    if of_heavy == (stream == 1) and to != u:
-                        if to > v:
+                    alias = np.int64(alias_threshold[start + u] & _LOW)
+                    is_heavy = np.float64(weights[start + u]) * scale >= total
+                    if is_heavy == (stream == 1) and alias != u:
+                        if alias > v:
                             break
-                        if to == v:
-                            rest = np.uint64(0) - ((hot[start + u] & _HIGH) | np.uint64(cold[start + u]))
-                            part += rest
-                            if rest == 0 or part < rest:
-                                whole += np.uint64(1)
+                        if alias == v:
+                            remainder = np.uint64(0) - ((alias_threshold[start + u] & _HIGH) | np.uint64(alias_fraction[start + u]))
+                            mass_low += remainder
+                            if remainder == 0 or mass_low < remainder:
+                                mass_high += np.uint64(1)
                     u += 1
                 if stream == 0:
                     light = u
                 else:
                     heavy = u
-            q = (np.float64(whole) + np.float64(part) / _TWO64) / scale
+            q = (np.float64(mass_high) + np.float64(mass_low) / _TWO64) / scale
             share = np.float64(weights[start + v]) / total
             distance += abs(q - share)
             if share > 0.0:
                 worst = max(worst, abs(q - share) / share)
             elif q > 0.0:
                 worst = np.inf
-        found[0], found[1] = max(found[0], distance / 2.0), max(found[1], worst)
+        max_errors[0], max_errors[1] = max(max_errors[0], distance / 2.0), max(max_errors[1], worst)
         if not distance / 2.0 <= limit or worst == np.inf:
-            wrong[0], wrong[1] = r, LAW
+            fault[0], fault[1] = r, WRONG_DISTRIBUTION
             return
 
 
 @kernel
-def first_unlike(indptr: I64, narrow: U32, sums: F64, hot: U64, packed: U64) -> int:
+def first_packed_mismatch(indptr: I64, narrow: U32, sums: F64, alias_threshold: U64, packed: U64) -> int:
     """The first slot whose packed row is not its column of the table and the two neighbors between which that decides; -1: none.
 
     Parameters
     ----------
     indptr : int64[rows + 1]
         Ascending, within the others.
-    narrow, hot : uint32[slots], uint64[slots]
+    narrow, alias_threshold : uint32[slots], uint64[slots]
     sums : float64[rows]
     packed : uint64[2 * slots]
     """
-    nobody = ~np.uint64(0)
+    no_pair = ~np.uint64(0)
     for r in range(indptr.shape[0] - 1):
         start = indptr[r]
         for slot in range(start, indptr[r + 1]):
             column, pair = packed[2 * slot], packed[2 * slot + 1]
-            if column != hot[slot]:
+            if column != alias_threshold[slot]:
                 return slot
             if not sums[r] > 0.0:
-                if pair != nobody:
+                if pair != no_pair:
                     return slot
                 continue
             alias = start + np.int64(column & _LOW)
@@ -135,6 +135,6 @@ def first_unlike(indptr: I64, narrow: U32, sums: F64, hot: U64, packed: U64) -> 
     return -1
 
 
-def fresh() -> tuple[NDArray[Any], NDArray[Any]]:
+def new_outputs() -> tuple[NDArray[Any], NDArray[Any]]:
     """``found`` and ``wrong`` of a first call."""
     return np.zeros(2, np.float64), np.zeros(2, np.int64)

@@ -10,14 +10,14 @@ from typing import Any
 
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Schema
-from storaged.build.task import Total
+from storaged.build.task import PartitionStats
 
 NODE, EDGE = 1, 2
 """Elements, as on the wire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class VersionTask:
     """One storaged's share of an audit or an export."""
 
     kind: str
@@ -35,7 +35,7 @@ class Task:
     """Of the version's manifest."""
     images: Mapping[int, str]
     """part -> digest that the version was sealed with."""
-    totals: tuple[Total, ...]
+    totals: tuple[PartitionStats, ...]
     """Of these parts, as published."""
     build: Path
     """What the version's build left: images and the stat database."""
@@ -48,7 +48,7 @@ class Task:
     options: Mapping[str, str]
 
     @classmethod
-    def read(cls, path: Path) -> Task:
+    def read(cls, path: Path) -> VersionTask:
         """The task in a JSON file; InvalidRequest says what is missing."""
         try:
             data = json.loads(path.read_text())
@@ -58,23 +58,23 @@ class Task:
                     "schema": Schema.from_dict(data["schema"]),
                     "parts": tuple(int(part) for part in data["parts"]),
                     "images": {int(part): str(digest) for part, digest in data["images"].items()},
-                    "totals": tuple(Total(**total) for total in data["totals"]),
+                    "totals": tuple(PartitionStats(**total) for total in data["totals"]),
                     "build": Path(data["build"]),
                 }
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InvalidRequest(f"task {path}: {error!r}; expected the fields of storaged.reread.task.Task") from error
 
-    def published(self, part: int, element: int, type_id: int, weight_name: str) -> Total | None:
+    def published_stats(self, part: int, element: int, type_id: int, weight_name: str) -> PartitionStats | None:
         """What was published of one table."""
         key = (part, element, type_id, weight_name)
         return next((t for t in self.totals if (t.part, t.element, t.type_id, t.weight_name) == key), None)
 
-    def named(self, element: int, type_id: int) -> str:
+    def type_label(self, element: int, type_id: int) -> str:
         """A type as people know it."""
         types = self.schema.node_types if element == NODE else self.schema.edge_types
         return f"{'node' if element == NODE else 'edge'} type {types[type_id].name}"
 
 
-Result = dict[str, Any]
+ResultLine = dict[str, Any]
 """The last line's content: ``totals``, ``images``, and ``made`` as common.proto's TaskResult."""

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Corrupt
-from asterism_proto.places import check_name
-from storaged.store.pages import enlarge
+from asterism_proto.places import check_file_name
+from storaged.store.pages import advise_huge_pages
 
 MANIFEST = "manifest.json"
 CRC_BYTES = 1 << 20
 """A checksum covers this much of a file."""
-OFFSETS = frozenset(
+OFFSET_ARRAYS = frozenset(
     {"indptr", "label_indptr", "bounds", "positives", "rows", "index_ids", "index_rows", "live_rows", "label_rows"}
     | {"row_of", "src_row", "order", "hot", "keyed"}
 )
@@ -29,13 +29,13 @@ OFFSETS = frozenset(
 
 def holds_offsets(name: str) -> bool:
     """Return whether the file of the array called ``name`` holds places in other files."""
-    return name.rpartition(".")[2] in OFFSETS
+    return name.rpartition(".")[2] in OFFSET_ARRAYS
 
 
-def mapped(path: Path, entry: Mapping[str, Any], *, verify: bool, large: bool = False) -> NDArray[Any]:
+def map_array(path: Path, entry: Mapping[str, Any], *, verify: bool, huge_pages: bool = False) -> NDArray[Any]:
     """The array of a file, read-only; Corrupt where it is missing, of another size than its entry says, or (``verify``) altered.
 
-    ``large``: in large pages, as of `storaged.store.pages`.
+    ``huge_pages``: in large pages, as of `storaged.store.pages`.
     """
     dtype, shape = np.dtype(entry["dtype"]).newbyteorder("<"), tuple(int(extent) for extent in entry["shape"])
     expected = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
@@ -49,30 +49,30 @@ def mapped(path: Path, entry: Mapping[str, Any], *, verify: bool, large: bool = 
             if verify:
                 _check_bytes(path, file, entry, lambda _: None)
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            if large:
-                enlarge(content)
+            if huge_pages:
+                advise_huge_pages(content)
     except FileNotFoundError as error:
         raise Corrupt(f"image file {path}: missing; build the version again") from error
     return np.frombuffer(content, dtype).reshape(shape)
 
 
-def _check_bytes(path: Path, file: IO[bytes], entry: Mapping[str, Any], told: Callable[[int], None]) -> int:
+def _check_bytes(path: Path, file: IO[bytes], entry: Mapping[str, Any], on_read: Callable[[int], None]) -> int:
     """Read a file, not through a map, where what the disk can not read is a signal, and hold it against its checksums; gives its bytes."""
-    at = total = 0
+    block = total = 0
     try:
         while chunk := file.read(CRC_BYTES):
-            if at >= len(entry["crc32"]) or zlib.crc32(chunk) != entry["crc32"][at]:
-                raise Corrupt(f"image file {path}: mebibyte {at} is not what was written; build the version again")
-            at, total = at + 1, total + len(chunk)
-            told(len(chunk))
+            if block >= len(entry["crc32"]) or zlib.crc32(chunk) != entry["crc32"][block]:
+                raise Corrupt(f"image file {path}: mebibyte {block} is not what was written; build the version again")
+            block, total = block + 1, total + len(chunk)
+            on_read(len(chunk))
     except OSError as error:
-        raise Corrupt(f"image file {path}: mebibyte {at} cannot be read ({error}); build the version again") from error
-    if at != len(entry["crc32"]):
-        raise Corrupt(f"image file {path}: ends after {at} of {len(entry['crc32'])} mebibytes; build the version again")
+        raise Corrupt(f"image file {path}: mebibyte {block} cannot be read ({error}); build the version again") from error
+    if block != len(entry["crc32"]):
+        raise Corrupt(f"image file {path}: ends after {block} of {len(entry['crc32'])} mebibytes; build the version again")
     return total
 
 
-def check_image(folder: Path, digest: str, told: Callable[[int], None]) -> int:
+def check_image(folder: Path, digest: str, on_read: Callable[[int], None]) -> int:
     """Read every byte of an image, its manifest too, and give the number of bytes.
 
     Parameters
@@ -81,7 +81,7 @@ def check_image(folder: Path, digest: str, told: Callable[[int], None]) -> int:
         Of the image.
     digest : str
         sha256 that its manifest was sealed with.
-    told : callable
+    on_read : callable
         Given the bytes that were read, mebibyte by mebibyte. It may raise to end the check.
 
     Raises
@@ -96,18 +96,18 @@ def check_image(folder: Path, digest: str, told: Callable[[int], None]) -> int:
         raise Corrupt(f"image file {path}: cannot be read ({error}); build the version again") from error
     if hashlib.sha256(content).hexdigest() != digest:
         raise Corrupt(f"image file {path}: its sha256 is not the digest that the version was sealed with; build the version again")
-    told(len(content))
-    return len(content) + check_files(folder, told)[1]
+    on_read(len(content))
+    return len(content) + check_files(folder, on_read)[1]
 
 
-def check_files(folder: Path, told: Callable[[int], None]) -> tuple[int, int]:
+def check_files(folder: Path, on_read: Callable[[int], None]) -> tuple[int, int]:
     """Read every byte of an image's files and hold it against the manifest's checksums; gives their number and bytes.
 
     Parameters
     ----------
     folder : Path
         Of an image whose manifest is whole.
-    told : callable
+    on_read : callable
         Told the bytes that were read, mebibyte by mebibyte.
 
     Raises
@@ -118,11 +118,11 @@ def check_files(folder: Path, told: Callable[[int], None]) -> tuple[int, int]:
     files = json.loads((folder / MANIFEST).read_bytes())["files"]
     total = 0
     for name, entry in files.items():
-        check_name(name)
+        check_file_name(name)
         path = folder / f"{name}.bin"
         try:
             with path.open("rb") as file:
-                total += _check_bytes(path, file, entry, told)
+                total += _check_bytes(path, file, entry, on_read)
         except FileNotFoundError as error:
             raise Corrupt(f"image file {path}: missing; build the version again") from error
         except OSError as error:

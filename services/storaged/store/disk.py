@@ -16,17 +16,17 @@ def allocate(file: IO[bytes], size: int) -> None:
         os.posix_fallocate(file.fileno(), 0, size)
 
 
-def refusal(error: OSError, path: Path) -> AsterismError:
+def disk_error(error: OSError, path: Path) -> AsterismError:
     """The typed error of what the file system said under ``path``."""
-    where = error.filename or path
+    location = error.filename or path
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return Unavailable(f"{where}: the disk is full; free space and do it again")
+        return Unavailable(f"{location}: the disk is full; free space and do it again")
     if error.errno == errno.ENOMEM:
-        return Unavailable(f"{where}: not enough memory; give storaged more memory and do it again")
-    return Unavailable(f"{where}: {error.strerror or error}")
+        return Unavailable(f"{location}: not enough memory; give storaged more memory and do it again")
+    return Unavailable(f"{location}: {error.strerror or error}")
 
 
-def memory_refusal(error: MemoryError) -> AsterismError:
+def memory_error(error: MemoryError) -> AsterismError:
     """Return the typed error of a task that its process had not enough memory for."""
     cause = f" ({error})" if str(error) else ""
     return Unavailable(f"not enough memory for the task{cause}; give storaged more memory, or lower concurrent_tasks, and recover the job")

@@ -23,7 +23,7 @@ import rocksdict
 from asterism_proto.durable import make_folder
 from asterism_proto.errors import AsterismError, Conflict, Corrupt, Internal, InvalidRequest, Unavailable
 from daemonkit import rocksfiles
-from storaged.store.compaction import GARBAGE, merge
+from storaged.store.compaction import GARBAGE, compact_family
 
 MIB = 1 << 20
 CACHE_BYTES = 32 * MIB
@@ -48,7 +48,7 @@ class Family:
     """Reads go through the process's block cache."""
 
 
-class Bulk(Protocol):
+class BulkWriter(Protocol):
     """A sorted run on its way into a family; nothing of it is seen before `finish`."""
 
     def put(self, key: bytes, value: bytes) -> None:
@@ -74,10 +74,10 @@ class Engine(Protocol):
     def scan(self, family: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """Keys and values in start <= key < stop, ascending; ``stop`` None is the end."""
 
-    def bulk(self, family: str, keep: Path | None = None) -> Bulk:
-        """A sorted run to be moved in whole; with ``keep`` it stays there too, for `take_in`, if it has a key."""
+    def bulk_writer(self, family: str, keep_path: Path | None = None) -> BulkWriter:
+        """A sorted run to be moved in whole; with ``keep_path`` it stays there too, for `take_in`, if it has a key."""
 
-    def take_in(self, family: str, kept: Path) -> None:
+    def ingest_file(self, family: str, run: Path) -> None:
         """Make a run that was kept part of ``family``, without copying it; none of its keys may be there already.
 
         `Unavailable` where it is not there, `Corrupt` where it is not a run.
@@ -106,7 +106,7 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Memory:
+class _SharedBuffers:
     """What the databases of a process share: one block cache, one write-buffer manager."""
 
     cache: Any
@@ -115,15 +115,15 @@ class _Memory:
 
 
 @cache
-def _shared(memory_bytes: int) -> _Memory:
+def _shared_buffers(memory_bytes: int) -> _SharedBuffers:
     """RocksDB's memory in this process: a quarter of ``memory_bytes`` at most, or (0) of a daemon."""
     share = memory_bytes // 16 if memory_bytes else WRITE_BUFFER_BYTES
     cache_bytes, buffer_bytes = min(CACHE_BYTES, share), min(WRITE_BUFFER_BYTES, share)
     buffers = rocksdict.WriteBufferManager(2 * buffer_bytes, False)
-    return _Memory(cache=rocksdict.Cache(cache_bytes), buffers=buffers, buffer_bytes=buffer_bytes)
+    return _SharedBuffers(cache=rocksdict.Cache(cache_bytes), buffers=buffers, buffer_bytes=buffer_bytes)
 
 
-def _options(family: Family | None, memory: _Memory) -> Any:
+def _options(family: Family | None, memory: _SharedBuffers) -> Any:
     options = rocksdict.Options(raw_mode=True)
     options.create_if_missing(True)
     options.create_missing_column_families(True)
@@ -157,7 +157,7 @@ def _options(family: Family | None, memory: _Memory) -> Any:
 _REMEDY = "restore the folder from a replica or a backup, or load and build again"
 
 
-def _ours(error: Exception, path: Path) -> AsterismError:
+def _typed_error(error: Exception, path: Path) -> AsterismError:
     """The typed error of what RocksDB said."""
     text = " ".join(str(error).split())
     if "No space left" in text or "SpaceLimit" in text:
@@ -175,7 +175,7 @@ class RocksEngine:
     """An engine on a RocksDB folder; ``memory_bytes`` bounds what RocksDB holds where it is the same for all of a process."""
 
     def __init__(self, path: Path, families: Sequence[Family], *, read_only: bool = False, memory_bytes: int = 0) -> None:
-        self.path, self._memory = path, _shared(memory_bytes)
+        self.path, self._buffers = path, _shared_buffers(memory_bytes)
         self._families = {family.name: family for family in families}
         access = rocksdict.AccessType.read_only(False) if read_only else rocksdict.AccessType.read_write()
         if not read_only:
@@ -184,29 +184,29 @@ class RocksEngine:
         self._run = 0
         if self._runs.exists() and not read_only:
             shutil.rmtree(self._runs)
-        if damage := rocksfiles.damaged(path, writable=not read_only):
+        if damage := rocksfiles.damage_fault(path, writable=not read_only):
             raise Corrupt(f"{damage}; {_REMEDY}")
-        named = {name: self.options(family) for name, family in self._families.items()}
+        family_options = {name: self.options(family) for name, family in self._families.items()}
         try:
-            self._db: Any = rocksdict.Rdict(str(path), self.options(None), column_families=named, access_type=access)
+            self._db: Any = rocksdict.Rdict(str(path), self.options(None), column_families=family_options, access_type=access)
         except Exception as error:
-            raise _ours(error, path) from error
-        self._columns: dict[str, Any] = {name: self._db.get_column_family(name) for name in named}
+            raise _typed_error(error, path) from error
+        self._columns: dict[str, Any] = {name: self._db.get_column_family(name) for name in family_options}
         self._durable, self._unlogged = rocksdict.WriteOptions(), rocksdict.WriteOptions()
         self._durable.sync = True
         self._unlogged.disable_wal = True  # type: ignore[method-assign, assignment]  # a property, whatever its stub says
 
     def options(self, family: Family | None) -> Any:
         """RocksDB's options of a family, or of the database."""
-        return _options(family, self._memory)
+        return _options(family, self._buffers)
 
     def get(self, family: str, key: bytes) -> bytes | None:
         """The value of ``key``, or None."""
         try:
-            found: bytes | None = self._columns[family].get(key)
+            value: bytes | None = self._columns[family].get(key)
         except Exception as error:
-            raise _ours(error, self.path) from error
-        return found
+            raise _typed_error(error, self.path) from error
+        return value
 
     def write(self, puts: Sequence[Put], *, durable: bool = True) -> None:
         """Apply all or nothing."""
@@ -220,7 +220,7 @@ class RocksEngine:
                     batch.put(key, value, handles[family])
             self._db.write(batch, self._durable if durable else self._unlogged)
         except Exception as error:
-            raise _ours(error, self.path) from error
+            raise _typed_error(error, self.path) from error
         finally:
             handles.clear()  # the error's traceback may live for long, and with a handle the database would
 
@@ -239,35 +239,35 @@ class RocksEngine:
         except AsterismError:
             raise
         except Exception as error:
-            raise _ours(error, self.path) from error
+            raise _typed_error(error, self.path) from error
 
-    def bulk(self, family: str, keep: Path | None = None) -> _RocksBulk:
+    def bulk_writer(self, family: str, keep_path: Path | None = None) -> _RocksBulkWriter:
         """A sorted run: a file that is moved in, or puts where it stays small and is not kept."""
-        return _RocksBulk(self, family, self._new_run(), keep)
+        return _RocksBulkWriter(self, family, self._new_run(), keep_path)
 
-    def take_in(self, family: str, kept: Path) -> None:
+    def ingest_file(self, family: str, run: Path) -> None:
         """Make a kept SST file part of ``family`` by a hard link."""
         link = self._new_run()
         try:
-            os.link(kept, link)
+            os.link(run, link)
         except OSError as error:
-            raise Unavailable(f"{kept}: {error}; the table has to be made again") from error
-        self.move_in(family, link, shared=True)
+            raise Unavailable(f"{run}: {error}; the table has to be made again") from error
+        self.ingest(family, link, shared=True)
 
-    def move_in(self, family: str, file: Path, *, shared: bool = False) -> None:
+    def ingest(self, family: str, file: Path, *, shared: bool = False) -> None:
         """Make a finished SST file part of ``family``; a ``shared`` one has other names, and stays as it is under them."""
-        how = rocksdict.IngestExternalFileOptions()
-        how.set_move_files(True)
+        options = rocksdict.IngestExternalFileOptions()
+        options.set_move_files(True)
         # Where its keys were used before RocksDB wants to write into the file. Shared files are then copied first.
-        how.set_allow_global_seqno(not shared)
+        options.set_allow_global_seqno(not shared)
         try:
-            self._columns[family].ingest_external_file([str(file)], how)
+            self._columns[family].ingest_external_file([str(file)], options)
         except Exception as error:
             if not shared or "seqno" not in str(error):
-                raise _ours(error, self.path) from error
-            own = self._new_run()
-            shutil.copyfile(file, own)
-            self.move_in(family, own)
+                raise _typed_error(error, self.path) from error
+            copy = self._new_run()
+            shutil.copyfile(file, copy)
+            self.ingest(family, copy)
         file.unlink(missing_ok=True)
 
     def _new_run(self) -> Path:
@@ -280,7 +280,7 @@ class RocksEngine:
         try:
             self._columns[family].delete_range(start, stop)
         except Exception as error:
-            raise _ours(error, self.path) from error
+            raise _typed_error(error, self.path) from error
 
     def drop(self, family: str) -> None:
         """Drop the column family and make it anew: its files go with its last handle."""
@@ -289,7 +289,7 @@ class RocksEngine:
             self._db.drop_column_family(family)
             self._columns[family] = self._db.create_column_family(family, self.options(self._families[family]))
         except Exception as error:
-            raise _ours(error, self.path) from error
+            raise _typed_error(error, self.path) from error
 
     def flush(self) -> None:
         """Flush every family, and wait."""
@@ -297,22 +297,22 @@ class RocksEngine:
             for column in self._columns.values():
                 column.flush(True)
         except Exception as error:
-            raise _ours(error, self.path) from error
+            raise _typed_error(error, self.path) from error
 
     def compact(self, family: str, cancelled: Callable[[], bool] = lambda: False) -> None:
         """Flush, then let the background merge all files of the family, blob files included."""
         try:
-            merge(self._columns[family], self.path, cancelled, blobs=self._families[family].blobs)
+            compact_family(self._columns[family], self.path, cancelled, blobs=self._families[family].blobs)
         except Exception as error:
-            raise _ours(error, self.path) from error
+            raise _typed_error(error, self.path) from error
 
     def size(self) -> int:
         """The sizes of its files, those that a checkpoint shares too."""
-        found = 0
+        total = 0
         for file in self.path.iterdir():
             with contextlib.suppress(FileNotFoundError):  # a compaction removes files at any time
-                found += file.stat().st_size
-        return found
+                total += file.stat().st_size
+        return total
 
     def checkpoint(self, path: Path) -> None:
         """RocksDB's own checkpoint."""
@@ -322,7 +322,7 @@ class RocksEngine:
         try:
             rocksdict.Checkpoint(self._db).create_checkpoint(str(path))
         except Exception as error:
-            raise _ours(error, self.path) from error
+            raise _typed_error(error, self.path) from error
 
     def close(self) -> None:
         """Close every handle; the folder may be opened again at once."""
@@ -334,10 +334,10 @@ class RocksEngine:
         shutil.rmtree(self._runs, ignore_errors=True)
 
 
-class _RocksBulk:
-    def __init__(self, engine: RocksEngine, family: str, file: Path, keep: Path | None) -> None:
-        self._engine, self._family, self._file, self._keep = engine, family, file, keep
-        self._held: list[tuple[bytes, bytes]] = []
+class _RocksBulkWriter:
+    def __init__(self, engine: RocksEngine, family: str, file: Path, keep_path: Path | None) -> None:
+        self._engine, self._family, self._file, self._keep_path = engine, family, file, keep_path
+        self._pending: list[tuple[bytes, bytes]] = []
         self._size = 0
         self._last = b""
         self._writer: Any = None
@@ -347,39 +347,39 @@ class _RocksBulk:
             raise InvalidRequest(f"a sorted run needs ascending keys; {key.hex()} follows {self._last.hex()}")
         self._last = key
         if self._writer is None:
-            self._held.append((key, value))
+            self._pending.append((key, value))
             self._size += len(value)
-            if self._size > BULK_BYTES or self._keep is not None:
+            if self._size > BULK_BYTES or self._keep_path is not None:
                 self._spill()
             return
         try:
             self._writer[key] = value
         except Exception as error:
-            raise _ours(error, self._engine.path) from error
+            raise _typed_error(error, self._engine.path) from error
 
     def _spill(self) -> None:
         try:
             self._writer = rocksdict.SstFileWriter(self._engine.options(self._engine._families[self._family]))
             self._writer.open(str(self._file))
-            for key, value in self._held:
+            for key, value in self._pending:
                 self._writer[key] = value
         except Exception as error:
-            raise _ours(error, self._engine.path) from error
-        self._held.clear()
+            raise _typed_error(error, self._engine.path) from error
+        self._pending.clear()
 
     def finish(self) -> None:
         if self._writer is None:
-            if self._held:
-                self._engine.write([(self._family, key, value) for key, value in self._held], durable=False)
-                self._held.clear()
+            if self._pending:
+                self._engine.write([(self._family, key, value) for key, value in self._pending], durable=False)
+                self._pending.clear()
             return
         try:
             self._writer.finish()
         except Exception as error:
-            raise _ours(error, self._engine.path) from error
+            raise _typed_error(error, self._engine.path) from error
         self._writer = None
-        if self._keep is not None:
-            make_folder(self._keep.parent)
-            self._keep.unlink(missing_ok=True)
-            os.link(self._file, self._keep)
-        self._engine.move_in(self._family, self._file, shared=self._keep is not None)
+        if self._keep_path is not None:
+            make_folder(self._keep_path.parent)
+            self._keep_path.unlink(missing_ok=True)
+            os.link(self._file, self._keep_path)
+        self._engine.ingest(self._family, self._file, shared=self._keep_path is not None)

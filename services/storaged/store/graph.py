@@ -24,7 +24,7 @@ from asterism_proto import fingerprints, validation
 from asterism_proto.arrays import Frame, decode, encode
 from asterism_proto.durable import sync_folder
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
-from asterism_proto.fingerprints import Accumulator, LoadFingerprint, PartFingerprint
+from asterism_proto.fingerprints import FingerprintAccumulator, LoadFingerprint, PartFingerprint
 from asterism_proto.schema import Schema
 from asterism_proto.v1.common_pb2 import Empty
 from asterism_proto.v1.storaged_pb2 import BlockKind
@@ -32,8 +32,8 @@ from graphkit.split import part_of
 from storaged.store import keys
 from storaged.store.engine import Family, Put
 from storaged.store.keys import BLOCKS, COLUMNS, INDEX, BlockKey
-from storaged.store.members import Members
-from storaged.store.reopening import Keep, opened
+from storaged.store.members import LiveIds
+from storaged.store.reopening import EngineHandle, open_engine
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -44,12 +44,12 @@ VALUE_BYTES = 768 << 10
 NODES, OUT_EDGES, IN_EDGES = int(BlockKind.NODES), int(BlockKind.OUT_EDGES), int(BlockKind.IN_EDGES)
 EDGE_FEATURES, NODE_DELETES = int(BlockKind.EDGE_FEATURES), int(BlockKind.NODE_DELETES)
 OUT_EDGE_DELETES, IN_EDGE_DELETES = int(BlockKind.OUT_EDGE_DELETES), int(BlockKind.IN_EDGE_DELETES)
-NODE_BIRTHS, NODE_TIMES = int(BlockKind.NODE_BIRTHS), int(BlockKind.NODE_TIMES)
+NODE_REVIVALS, NODE_TIMES = int(BlockKind.NODE_BIRTHS), int(BlockKind.NODE_TIMES)
 
 ID_SECTION = {
     NODES: "ids",
     NODE_DELETES: "ids",
-    NODE_BIRTHS: "ids",
+    NODE_REVIVALS: "ids",
     NODE_TIMES: "ids",
     OUT_EDGES: "src",
     OUT_EDGE_DELETES: "src",
@@ -59,10 +59,10 @@ ID_SECTION = {
 }
 """The section that says which row a block's row is of."""
 
-Kept = tuple[BlockKey, bytes, bytes]
+StoredValue = tuple[BlockKey, bytes, bytes]
 """A value as it is kept: its key, its record, itself."""
 
-_ADOPTED_BYTES = 8 << 20
+_IMPORT_BYTES = 8 << 20
 """Of values that are adopted in one write."""
 _REMEDY = "restore this storaged from a replica or a backup, or load again"
 _HEAD = struct.Struct("<II")
@@ -108,29 +108,29 @@ class BlockRef:
         return self.rank << 32 | self.key.chunk
 
 
-class GraphStore:
+class BlockStore:
     """The blocks of one space's parts on this host. Safe to call from several threads."""
 
-    def __init__(self, engine: Keep, schema: Schema, *, spill: Path | None = None) -> None:
+    def __init__(self, engine: EngineHandle, schema: Schema, *, spill: Path | None = None) -> None:
         self._engine, self._schema = engine, schema
-        self._lock, self._telling = threading.Lock(), threading.Lock()
+        self._lock, self._revivals_lock = threading.Lock(), threading.Lock()
         self.highest_load = 0
         """The highest load that was written since the store was opened."""
-        self._doomed: set[int] = set()
+        self._dropped_loads: set[int] = set()
         """Loads that were given up."""
         self._kinds = set(self._known_kinds())
-        self._members = Members(self._node_run, NODES, spill)
+        self._live_ids = LiveIds(self._read_node_block, NODES, spill)
         for part, kind, type_id in self._kinds:
             if kind in (NODES, NODE_DELETES):
                 prefix = keys.type_prefix(part, kind, type_id)
-                self._members.note(keys.parse_block_key(raw) for raw, _ in engine.scan(INDEX, prefix, keys.after(prefix)))
+                self._live_ids.add_blocks(keys.parse_block_key(raw) for raw, _ in engine.scan(INDEX, prefix, keys.prefix_end(prefix)))
 
     @classmethod
-    def open(cls, path: Path, schema: Schema, *, read_only: bool = False, memory_bytes: int = 0) -> GraphStore:
+    def open(cls, path: Path, schema: Schema, *, read_only: bool = False, memory_bytes: int = 0) -> BlockStore:
         """The store in a folder, made if it is not there; ``read_only`` for a checkpoint."""
         if read_only and not path.exists():
             raise NotFound(f"checkpoint {path}: there is no such folder; the build needs the one that its job took")
-        engine = opened(path, FAMILIES, read_only=read_only, memory_bytes=memory_bytes)
+        engine = open_engine(path, FAMILIES, read_only=read_only, memory_bytes=memory_bytes)
         return cls(engine, schema, spill=None if read_only else path.with_name(path.name + "-members"))
 
     def write(self, blocks: Sequence[Block]) -> int:
@@ -144,69 +144,69 @@ class GraphStore:
         Conflict
             For a block of a load that was given up.
         """
-        given_up = self._doomed.intersection(block.load_id for block in blocks)
-        if given_up:
-            raise Conflict(f"load {min(given_up)} was given up, and what it wrote is removed; begin another one")
-        if any(block.kind == NODE_BIRTHS for block in blocks):
-            with self._telling:
-                return self._write([self._with_earlier(block) if block.kind == NODE_BIRTHS else block for block in blocks])
+        dropped = self._dropped_loads.intersection(block.load_id for block in blocks)
+        if dropped:
+            raise Conflict(f"load {min(dropped)} was given up, and what it wrote is removed; begin another one")
+        if any(block.kind == NODE_REVIVALS for block in blocks):
+            with self._revivals_lock:
+                return self._write([self._merge_revivals(block) if block.kind == NODE_REVIVALS else block for block in blocks])
         return self._write(blocks)
 
-    def _with_earlier(self, block: Block) -> Block:
+    def _merge_revivals(self, block: Block) -> Block:
         """A block of births with those that were told before."""
-        refs = [ref for ref in self.refs(block.part, (NODE_BIRTHS,), block.type_id, (block.load_id,)) if ref.key.chunk == block.chunk]
+        refs = [ref for ref in self.refs(block.part, (NODE_REVIVALS,), block.type_id, (block.load_id,)) if ref.key.chunk == block.chunk]
         return replace(block, arrays={"ids": np.unique(np.concatenate([block.arrays["ids"], *(self.read(ref)["ids"] for ref in refs)]))})
 
     def _write(self, blocks: Sequence[Block]) -> int:
         puts: list[Put] = []
-        fresh: list[BlockKey] = []
+        written: list[BlockKey] = []
         for block in blocks:
-            mine = dict(_values(block))
-            puts += self._leftovers(block, mine)
-            for key, (record, value) in mine.items():
+            values = dict(_encode_values(block))
+            puts += self._delete_replaced(block, values)
+            for key, (record, value) in values.items():
                 raw = keys.block_key(key)
                 puts += [(BLOCKS, raw, value), (INDEX, raw, record)]
-                fresh.append(key)
+                written.append(key)
         if not puts:
             return 0
         self._engine.write(puts)
         with self._lock:
-            self._kinds.update((key.part, key.kind, key.type_id) for key in fresh)
+            self._kinds.update((key.part, key.kind, key.type_id) for key in written)
             self.highest_load = max(self.highest_load, *(block.load_id for block in blocks))
-            self._members.note(key for key in fresh if key.kind in (NODES, NODE_DELETES))
+            self._live_ids.add_blocks(key for key in written if key.kind in (NODES, NODE_DELETES))
         return sum(len(value) for _, _, value in puts if value is not None)
 
     def exists(self, type_id: int, ids: NDArray[np.int64], load_id: int, loads: Sequence[int]) -> NDArray[np.uint8]:
         """Which ids are alive after ``loads`` in this order and then what load ``load_id`` wrote so far; uint8[n]."""
         with self._lock:
-            return self._members.alive(type_id, np.ascontiguousarray(ids, np.int64), load_id, loads)
+            return self._live_ids.live_mask(type_id, np.ascontiguousarray(ids, np.int64), load_id, loads)
 
-    def births(self, load_id: int, loads: Sequence[int]) -> list[tuple[int, int]]:
+    def revivals(self, load_id: int, loads: Sequence[int]) -> list[tuple[int, int]]:
         """(type, chunk) of every block of load ``load_id`` that writes nodes which are deleted after ``loads``, or by it."""
         with self._lock:
-            return self._members.births(load_id, loads)
+            return self._live_ids.revivals(load_id, loads)
 
-    def born(self, type_id: int, chunk: int, load_id: int, loads: Sequence[int]) -> NDArray[np.int64]:
+    def revived_ids(self, type_id: int, chunk: int, load_id: int, loads: Sequence[int]) -> NDArray[np.int64]:
         """Those nodes of one type and chunk; int64[n], ascending."""
         with self._lock:
-            return self._members.born(type_id, chunk, load_id, loads)
+            return self._live_ids.revived_ids(type_id, chunk, load_id, loads)
 
     def deletes_nodes(self, load_id: int) -> bool:
         """Whether a load deletes nodes."""
         with self._lock:
-            return self._members.deletes(load_id)
+            return self._live_ids.deletes_nodes(load_id)
 
     def refs(self, part: int, kinds: Iterable[int], type_id: int, loads: Sequence[int]) -> list[BlockRef]:
         """The values of these kinds that ``loads`` wrote, in the order of the writes."""
         ranks = {load: rank for rank, load in enumerate(loads)}
-        found: list[BlockRef] = []
+        refs: list[BlockRef] = []
         for kind in kinds:
             prefix = keys.type_prefix(part, kind, type_id)
-            for raw, record in self._engine.scan(INDEX, prefix, keys.after(prefix)):
+            for raw, record in self._engine.scan(INDEX, prefix, keys.prefix_end(prefix)):
                 key = keys.parse_block_key(raw)
                 if key.load_id in ranks:
-                    found.append(BlockRef(key, ranks[key.load_id], *unpacked_record(key, record)))
-        return sorted(found, key=lambda ref: (ref.rank, ref.key.chunk, ref.key.kind, ref.key.sub))
+                    refs.append(BlockRef(key, ranks[key.load_id], *unpack_record(key, record)))
+        return sorted(refs, key=lambda ref: (ref.rank, ref.key.chunk, ref.key.kind, ref.key.sub))
 
     def read(self, ref: BlockRef) -> dict[str, NDArray[Any]]:
         """Return the sections of one value; Corrupt where it is missing, altered, or holds what no write may."""
@@ -214,10 +214,10 @@ class GraphStore:
         check_value(self._schema, ref.key, ref.rows, sections)
         return sections
 
-    def extent(self, part: int, loads: Container[int]) -> tuple[int, int]:
+    def rows_and_bytes(self, part: int, loads: Container[int]) -> tuple[int, int]:
         """(rows, bytes) of a part's values that these loads wrote."""
-        found = [_RECORD.unpack(record)[:2] for _, record in self._records(part, loads)]
-        return sum(rows for rows, _ in found), sum(size for _, size in found)
+        extents = [_RECORD.unpack(record)[:2] for _, record in self._records(part, loads)]
+        return sum(rows for rows, _ in extents), sum(size for _, size in extents)
 
     def fingerprints(self, load_id: int, extents: Iterable[tuple[int, int, int]] | None = None) -> dict[int, PartFingerprint]:
         """Return the fingerprints of what a load has written so far, by partition.
@@ -230,13 +230,13 @@ class GraphStore:
         """
         with self._lock:
             searched = sorted(self._kinds if extents is None else self._kinds.intersection(extents))
-        found: dict[int, Accumulator] = {}
+        accumulators: dict[int, FingerprintAccumulator] = {}
         for part, kind, type_id in searched:
             prefix = keys.load_prefix(part, kind, type_id, load_id)
-            for raw, record in self._engine.scan(INDEX, prefix, keys.after(prefix)):
-                rows, size = unpacked_record(keys.parse_block_key(raw), record)[:2]
-                found.setdefault(part, Accumulator()).add(keys.without_load(raw), record, rows, size)
-        return {part: accumulator.of(part) for part, accumulator in found.items()}
+            for raw, record in self._engine.scan(INDEX, prefix, keys.prefix_end(prefix)):
+                rows, size = unpack_record(keys.parse_block_key(raw), record)[:2]
+                accumulators.setdefault(part, FingerprintAccumulator()).add(keys.strip_load(raw), record, rows, size)
+        return {part: accumulator.fingerprint(part) for part, accumulator in accumulators.items()}
 
     def verify(self, part: int, expected: Sequence[LoadFingerprint]) -> int:
         """Compare the records of a partition with the fingerprints of committed loads.
@@ -251,26 +251,26 @@ class GraphStore:
         FingerprintMismatch
             Naming the load, the partition and what differs.
         """
-        known = {load.load_id for load in expected if load.known}
-        found: dict[int, Accumulator] = {}
+        known_loads = {load.load_id for load in expected if load.is_known}
+        accumulators: dict[int, FingerprintAccumulator] = {}
         prefix = keys.part_prefix(part)
-        for raw, record in self._engine.scan(INDEX, prefix, keys.after(prefix)):
+        for raw, record in self._engine.scan(INDEX, prefix, keys.prefix_end(prefix)):
             key = keys.parse_block_key(raw)
-            if key.load_id in known:
+            if key.load_id in known_loads:
                 if len(record) != RECORD_BYTES:
                     raise Corrupt(f"{key}: its record has {len(record)} bytes; expected {RECORD_BYTES}; {_REMEDY}")
                 rows, size, _, _, _ = _RECORD.unpack(record)
-                found.setdefault(key.load_id, Accumulator()).add(keys.without_load(raw), record, rows, size)
-        return fingerprints.check(part, {load_id: each.of(part) for load_id, each in found.items()}, expected)
+                accumulators.setdefault(key.load_id, FingerprintAccumulator()).add(keys.strip_load(raw), record, rows, size)
+        return fingerprints.check_fingerprints(part, {load_id: accumulator.fingerprint(part) for load_id, accumulator in accumulators.items()}, expected)
 
-    def rows_of(self, kept: Kept) -> int:
+    def value_rows(self, stored: StoredValue) -> int:
         """The rows of one value."""
-        return int(_RECORD.unpack(kept[1])[0])
+        return int(_RECORD.unpack(stored[1])[0])
 
-    def kept(self, part: int, loads: Container[int]) -> Iterator[Kept]:
+    def stored_values(self, part: int, loads: Container[int]) -> Iterator[StoredValue]:
         """Every value of a part that these loads wrote, by key; Corrupt where one is missing or not what was written."""
         for key, record in self._records(part, loads):
-            yield intact(key, record, self._value(key))
+            yield verified_value(key, record, self._value(key))
 
     def _value(self, key: BlockKey, family: str = BLOCKS) -> bytes:
         try:
@@ -281,7 +281,7 @@ class GraphStore:
             raise Corrupt(f"{key}: recorded, but its value is missing; {_REMEDY}")
         return value
 
-    def adopt(self, values: Iterable[Kept]) -> None:
+    def import_values(self, values: Iterable[StoredValue]) -> None:
         """Keep `intact` values of another store, durable on return; one that is here already is replaced by itself.
 
         Raises
@@ -289,29 +289,29 @@ class GraphStore:
         Corrupt
             For a value that holds what no write may, or whose record says otherwise.
         """
-        batch, size = list[Kept](), 0
+        batch, size = list[StoredValue](), 0
         for key, record, value in values:
-            self._check_foreign(key, record, value)
+            self._check_imported(key, record, value)
             batch.append((key, record, value))
             size += len(value)
-            if size >= _ADOPTED_BYTES:
-                self._adopt(batch)
+            if size >= _IMPORT_BYTES:
+                self._write_batch(batch)
                 batch, size = [], 0
-        self._adopt(batch)
+        self._write_batch(batch)
 
-    def _check_foreign(self, key: BlockKey, record: bytes, value: bytes) -> None:
-        rows, _, _, lowest, highest = unpacked_record(key, record)
+    def _check_imported(self, key: BlockKey, record: bytes, value: bytes) -> None:
+        rows, _, _, lowest, highest = unpack_record(key, record)
         try:
             sections = decode(memoryview(value)[_HEAD.size :], Empty, envelope=False).arrays
         except InvalidRequest as error:
             raise Corrupt(f"{key}: its value is no frame ({error.message}); {_REMEDY}") from error
         check_value(self._schema, key, rows, sections)
         ids = sections[ID_SECTION[key.kind & ~COLUMNS]]
-        found = (int(ids.min()), int(ids.max())) if rows else (-1, -1)
-        if found != (lowest, highest):
-            raise InvalidContent(f"{key}: it holds ids from {found[0]} to {found[1]}, its record says {lowest} to {highest}")
+        id_range = (int(ids.min()), int(ids.max())) if rows else (-1, -1)
+        if id_range != (lowest, highest):
+            raise InvalidContent(f"{key}: it holds ids from {id_range[0]} to {id_range[1]}, its record says {lowest} to {highest}")
 
-    def _adopt(self, batch: Sequence[Kept]) -> None:
+    def _write_batch(self, batch: Sequence[StoredValue]) -> None:
         if not batch:
             return
         puts: list[Put] = []
@@ -321,11 +321,11 @@ class GraphStore:
         self._engine.write(puts)
         with self._lock:
             self._kinds.update((key.part, key.kind, key.type_id) for key, _, _ in batch)
-            self._members.note(key for key, _, _ in batch if key.kind in (NODES, NODE_DELETES))
+            self._live_ids.add_blocks(key for key, _, _ in batch if key.kind in (NODES, NODE_DELETES))
 
     def _records(self, part: int, loads: Container[int]) -> Iterator[tuple[BlockKey, bytes]]:
         prefix = keys.part_prefix(part)
-        for raw, record in self._engine.scan(INDEX, prefix, keys.after(prefix)):
+        for raw, record in self._engine.scan(INDEX, prefix, keys.prefix_end(prefix)):
             key = keys.parse_block_key(raw)
             if key.load_id in loads:
                 yield key, record
@@ -334,44 +334,44 @@ class GraphStore:
         """A copy by hard links that a build reads; one that is there already is left as it is (same job, same input)."""
         if path.exists():
             return
-        making = path.with_name(path.name + ".making")
-        shutil.rmtree(making, ignore_errors=True)
-        self._engine.checkpoint(making)
-        making.rename(path)
+        temporary = path.with_name(path.name + ".making")
+        shutil.rmtree(temporary, ignore_errors=True)
+        self._engine.checkpoint(temporary)
+        temporary.rename(path)
         sync_folder(path.parent)
 
     def loads(self) -> list[int]:
         """Every load that has a block here, ascending; a seek for each and kind of block."""
         with self._lock:
             kinds = sorted(self._kinds)
-        found: set[int] = set()
+        load_ids: set[int] = set()
         for part, kind, type_id in kinds:
             prefix = keys.type_prefix(part, kind, type_id)
-            start, stop = prefix, keys.after(prefix)
+            start, stop = prefix, keys.prefix_end(prefix)
             while (raw := next((raw for raw, _ in self._engine.scan(INDEX, start, stop)), None)) is not None:
                 load_id = keys.parse_block_key(raw).load_id
-                found.add(load_id)
+                load_ids.add(load_id)
                 if load_id == keys.MAX_LOAD:
                     break
                 start = keys.load_prefix(part, kind, type_id, load_id + 1)
-        return sorted(found)
+        return sorted(load_ids)
 
     def drop_loads(self, load_ids: Iterable[int]) -> None:
         """Forget every block of these loads, give their space back, and take no more of them."""
-        doomed = list(load_ids)
+        dropped_loads = list(load_ids)
         dropped = 0
         with self._lock:
-            self._doomed.update(doomed)
+            self._dropped_loads.update(dropped_loads)
             kinds = sorted(self._kinds)
-            self._members.forget(doomed)
+            self._live_ids.drop_loads(dropped_loads)
         for part, kind, type_id in kinds:
-            for load_id in doomed:
+            for load_id in dropped_loads:
                 prefix = keys.load_prefix(part, kind, type_id, load_id)
-                found = [raw for raw, _ in self._engine.scan(INDEX, prefix, keys.after(prefix))]
-                puts: list[Put] = [(family, raw, None) for raw in found for family in (BLOCKS, INDEX)]
+                raw_keys = [raw for raw, _ in self._engine.scan(INDEX, prefix, keys.prefix_end(prefix))]
+                puts: list[Put] = [(family, raw, None) for raw in raw_keys for family in (BLOCKS, INDEX)]
                 if puts:
                     self._engine.write(puts)
-                dropped += len(found)
+                dropped += len(raw_keys)
         if dropped:
             self._engine.compact(BLOCKS)
             self._engine.compact(INDEX)
@@ -402,28 +402,28 @@ class GraphStore:
                 return
             key = keys.parse_block_key(raw)
             yield key.part, key.kind, key.type_id
-            start = keys.after(keys.type_prefix(key.part, key.kind, key.type_id))
+            start = keys.prefix_end(keys.type_prefix(key.part, key.kind, key.type_id))
 
-    def _leftovers(self, block: Block, fresh: Mapping[BlockKey, object]) -> list[Put]:
+    def _delete_replaced(self, block: Block, written: Mapping[BlockKey, object]) -> list[Put]:
         """Deletes of what an earlier write of this block left and this one does not replace."""
         puts: list[Put] = []
         for kind in (block.kind, block.kind | COLUMNS):
             prefix = keys.chunk_prefix(block.part, kind, block.type_id, block.load_id, block.chunk)
             if self._engine.get(INDEX, prefix + bytes(4)) is None:
                 continue
-            for raw, _ in self._engine.scan(INDEX, prefix, keys.after(prefix)):
-                if keys.parse_block_key(raw) not in fresh:
+            for raw, _ in self._engine.scan(INDEX, prefix, keys.prefix_end(prefix)):
+                if keys.parse_block_key(raw) not in written:
                     puts += [(BLOCKS, raw, None), (INDEX, raw, None)]
         return puts
 
-    def _node_run(self, key: BlockKey) -> tuple[NDArray[np.int64], bool]:
+    def _read_node_block(self, key: BlockKey) -> tuple[NDArray[np.int64], bool]:
         """The ids of a node block, and whether it brings them to life."""
         rows, size, crc, _, _ = _RECORD.unpack(self._value(key, INDEX))
         ids: NDArray[np.int64] = _decoded(key, self._value(key), rows, size, crc)["ids"]
         return ids, key.kind == NODES
 
 
-def _values(block: Block) -> Iterator[tuple[BlockKey, tuple[bytes, bytes]]]:
+def _encode_values(block: Block) -> Iterator[tuple[BlockKey, tuple[bytes, bytes]]]:
     """The keys of a block's values, each with its record and value."""
     id_section = ID_SECTION.get(block.kind)
     if id_section is None or id_section not in block.arrays:
@@ -437,10 +437,10 @@ def _values(block: Block) -> Iterator[tuple[BlockKey, tuple[bytes, bytes]]]:
         step = _rows_per_value(sections, len(ids))
         for sub, low in enumerate(range(0, max(len(ids), 1), step)):
             high = min(low + step, len(ids))
-            body = encode(Frame(Empty(), dict(_slice(sections, low, high, len(ids)))), envelope=False)
+            body = encode(Frame(Empty(), dict(_slice_sections(sections, low, high, len(ids)))), envelope=False)
             crc = zlib.crc32(body)
-            mine = ids[low:high]
-            lowest, highest = (int(mine.min()), int(mine.max())) if len(mine) else (-1, -1)
+            value_ids = ids[low:high]
+            lowest, highest = (int(value_ids.min()), int(value_ids.max())) if len(value_ids) else (-1, -1)
             record = _RECORD.pack(high - low, len(body), crc, lowest, highest)
             yield BlockKey(block.part, kind, block.type_id, block.load_id, block.chunk, sub), (record, _HEAD.pack(high - low, crc) + body)
 
@@ -450,7 +450,7 @@ def _rows_per_value(sections: Arrays, rows: int) -> int:
     return max(1, int(VALUE_BYTES / max(per_row, 1.0)))
 
 
-def _slice(sections: Arrays, low: int, high: int, rows: int) -> Iterator[tuple[str, NDArray[Any]]]:
+def _slice_sections(sections: Arrays, low: int, high: int, rows: int) -> Iterator[tuple[str, NDArray[Any]]]:
     """Rows low .. high of every section; lists take their indptr with them, counted from 0 again."""
     for name, array in sections.items():
         if name.endswith(".indptr"):
@@ -463,7 +463,7 @@ def _slice(sections: Arrays, low: int, high: int, rows: int) -> Iterator[tuple[s
             yield name, array[low:high]
 
 
-def unpacked_record(key: BlockKey, record: bytes) -> tuple[int, int, int, int, int]:
+def unpack_record(key: BlockKey, record: bytes) -> tuple[int, int, int, int, int]:
     """Return (rows, size, crc, lowest id, highest id) of a record; Corrupt where it is none, or an id is out of range."""
     if len(record) != RECORD_BYTES:
         raise Corrupt(f"{key}: its record has {len(record)} bytes; expected {RECORD_BYTES}; {_REMEDY}")
@@ -482,9 +482,9 @@ def check_value(schema: Schema, key: BlockKey, rows: int, sections: Arrays) -> N
         raise InvalidContent(f"{key}: {error.message}; {_REMEDY}") from error
 
 
-def intact(key: BlockKey, record: bytes, value: bytes) -> Kept:
+def verified_value(key: BlockKey, record: bytes, value: bytes) -> StoredValue:
     """A value that is what its record says; Corrupt otherwise."""
-    rows, size, crc, _, _ = unpacked_record(key, record)
+    rows, size, crc, _, _ = unpack_record(key, record)
     body = memoryview(value)[_HEAD.size :]
     if len(value) < _HEAD.size or len(body) != size or _HEAD.unpack_from(value) != (rows, crc) or zlib.crc32(body) != crc:
         raise Corrupt(f"{key}: its value is not what was written; {_REMEDY}")

@@ -35,15 +35,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Corrupt, NotFound
-from storaged.store.checked import MANIFEST, holds_offsets, mapped
-from storaged.store.ordered import Ordered, opened
-from storaged.store.pages import settle
+from storaged.store.checked import MANIFEST, holds_offsets, map_array
+from storaged.store.ordered import ColumnIndex, open_indexes
+from storaged.store.pages import reload_into_huge_pages
 
-FORMAT, READ = 4, (1, 2, 3, 4)
+FORMAT, READABLE_FORMATS = 4, (1, 2, 3, 4)
 """Of the files as they are written, and those that can be read: the first has nothing twice over, the second and the third no ``pairs``.
 
 A version's number is nowhere in an image: the same content has the same bytes."""
-NOBODY = 0xFFFFFFFF
+NO_NEIGHBOR = 0xFFFFFFFF
 """In ``packed``: no neighbor. Ids from here on are in nothing of 32 bits."""
 
 I64 = NDArray[np.int64]
@@ -62,18 +62,18 @@ EMPTY_F32 = np.zeros(0, np.float32)
 EMPTY_F64 = np.zeros(0, np.float64)
 
 
-def keyed_columns(hot: U64, ids: I64) -> U64:
+def interleave_ids(alias_threshold: U64, ids: I64) -> U64:
     """Columns of a table beside the ids of their rows, one after another; uint64[2 * n]."""
-    return np.column_stack([hot, ids.astype(np.uint64)]).reshape(-1)
+    return np.column_stack([alias_threshold, ids.astype(np.uint64)]).reshape(-1)
 
 
-def paired(nbr: I64, eid: I64) -> U64:
+def pack_pairs(nbr: I64, eid: I64) -> U64:
     """Neighbors and their edges' ids side by side, all of them below 2^32; uint64[n]."""
     return eid.astype(np.uint64) << np.uint64(32) | nbr.astype(np.uint64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class AliasTable:
     """An alias table over the rows (or slots) of one (part, type, weight name)."""
 
     size: int
@@ -91,7 +91,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class FeatureColumn:
     """A feature of a type, in row order."""
 
     values: NDArray[Any]
@@ -106,7 +106,7 @@ class NodeWeights:
 
     weights: F32
     """float32[rows]."""
-    table: Table
+    table: AliasTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,11 +130,11 @@ class NodeImage:
     """uint32[count], the live rows ascending; empty when there is no hole."""
     weights: F32 = field(default_factory=lambda: EMPTY_F32)
     """float32[rows]; empty when the type is unweighted: all 1."""
-    table: Table
-    named: Mapping[str, NodeWeights] = field(default_factory=dict)
+    table: AliasTable
+    extra_weights: Mapping[str, NodeWeights] = field(default_factory=dict)
     """By the names of the type's tables."""
-    columns: Mapping[str, Column] = field(default_factory=dict)
-    indexes: tuple[Ordered, ...] = ()
+    columns: Mapping[str, FeatureColumn] = field(default_factory=dict)
+    indexes: tuple[ColumnIndex, ...] = ()
     """For draws under conditions; by (column, kind)."""
     label_hash: I64 = field(default_factory=lambda: EMPTY_I64)
     """int64[labels] ascending: the hash of each graph label of the type in this part; types with a graph label only."""
@@ -161,13 +161,13 @@ class RowWeights:
 class EdgeWeights:
     """Further weights of the edges of one type, under a name of their own."""
 
-    table: Table
-    out: RowWeights
-    into: RowWeights | None
+    table: AliasTable
+    outgoing: RowWeights
+    incoming: RowWeights | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adjacency:
+class AdjacencyImage:
     """The edges of one type at one part, by the row of one end. ``nbr`` is the other end's id."""
 
     indptr: I64
@@ -198,7 +198,7 @@ class Adjacency:
     """uint32[slots], the slots of each row by (``when``, slot); empty with ``when``."""
     time_sums: F64 = field(default_factory=lambda: EMPTY_F64)
     """float64[slots], in that order the weights of a row up to each place, Neumaier's sums; empty with ``when``, or when unweighted."""
-    near: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    edge_columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """[slots], the features that the schema's indexes are on: what is elsewhere by edge id is here beside the edges."""
 
 
@@ -206,23 +206,23 @@ class Adjacency:
 class EdgeImage:
     """The edges of one type in one part."""
 
-    out: Adjacency
+    outgoing: AdjacencyImage
     """By source. The truth: totals, global draws and scans read it."""
-    into: Adjacency | None
+    incoming: AdjacencyImage | None
     """By destination, where the schema keeps in-copies."""
     src_row: U32
     """uint32[slots of out]: the source's row."""
-    table: Table
+    table: AliasTable
     """For global draws, over the slots of ``out``."""
     feature_eids: I64 = field(default_factory=lambda: EMPTY_I64)
     """int64[n] ascending edge ids e with e % parts == part, whose features live here; empty when there are no features
     or row = e // parts without holes."""
     feature_rows: int = 0
     """Rows of each column."""
-    named: Mapping[str, EdgeWeights] = field(default_factory=dict)
+    extra_weights: Mapping[str, EdgeWeights] = field(default_factory=dict)
     """By the names of the type's tables."""
-    columns: Mapping[str, Column] = field(default_factory=dict)
-    indexes: tuple[Ordered, ...] = ()
+    columns: Mapping[str, FeatureColumn] = field(default_factory=dict)
+    indexes: tuple[ColumnIndex, ...] = ()
     """For draws under conditions; by (column, kind). Rows of theirs are slots of ``out``."""
 
 
@@ -240,28 +240,28 @@ class PartImage:
     """sha256 of the image's manifest."""
 
 
-def weighed(image: PartImage, weights: str) -> PartImage:
+def with_weights(image: PartImage, weight_name: str) -> PartImage:
     """The same part with the weights of that name in place of the rows' own; types that have none of it keep theirs."""
     return replace(
         image,
         nodes=tuple(
-            replace(node, weights=node.named[weights].weights, table=node.named[weights].table) if weights in node.named else node
+            replace(node, weights=node.extra_weights[weight_name].weights, table=node.extra_weights[weight_name].table) if weight_name in node.extra_weights else node
             for node in image.nodes
         ),
-        edges=tuple(_weighed_edges(edge, edge.named[weights]) if weights in edge.named else edge for edge in image.edges),
+        edges=tuple(_edges_with_weights(edge, edge.extra_weights[weight_name]) if weight_name in edge.extra_weights else edge for edge in image.edges),
     )
 
 
-def _weighed_edges(edge: EdgeImage, named: EdgeWeights) -> EdgeImage:
-    into = edge.into if edge.into is None or named.into is None else _weighed_rows(edge.into, named.into)
-    return replace(edge, table=named.table, out=_weighed_rows(edge.out, named.out), into=into)
+def _edges_with_weights(edge: EdgeImage, weights: EdgeWeights) -> EdgeImage:
+    incoming = edge.incoming if edge.incoming is None or weights.incoming is None else _rows_with_weights(edge.incoming, weights.incoming)
+    return replace(edge, table=weights.table, outgoing=_rows_with_weights(edge.outgoing, weights.outgoing), incoming=incoming)
 
 
-def _weighed_rows(side: Adjacency, named: RowWeights) -> Adjacency:
-    return replace(side, weights=named.weights, sums=named.sums, hot=named.hot, cold=named.cold, packed=named.packed, time_sums=named.time_sums)
+def _rows_with_weights(side: AdjacencyImage, weights: RowWeights) -> AdjacencyImage:
+    return replace(side, weights=weights.weights, sums=weights.sums, hot=weights.hot, cold=weights.cold, packed=weights.packed, time_sums=weights.time_sums)
 
 
-def open_part(folder: Path, *, verify: bool, offsets: bool = False, large: bool = False) -> PartImage:
+def open_part(folder: Path, *, verify: bool, offsets: bool = False, huge_pages: bool = False) -> PartImage:
     """Map the image in ``folder``, read-only.
 
     Parameters
@@ -273,7 +273,7 @@ def open_part(folder: Path, *, verify: bool, offsets: bool = False, large: bool 
     offsets : bool
         Read the files that hold places in other files, and compare their checksums: what is wrong in those that are
         left may give wrong values, but not reads beyond the end of an array.
-    large : bool
+    huge_pages : bool
         Have it in large pages: of what fits into memory, as `storaged.store.pages.fit` says.
 
     Raises
@@ -291,15 +291,15 @@ def open_part(folder: Path, *, verify: bool, offsets: bool = False, large: bool 
         ) from error
     try:
         manifest = json.loads(raw)
-        if manifest["format"] not in READ:
+        if manifest["format"] not in READABLE_FORMATS:
             raise Corrupt(
-                f"image file {folder / MANIFEST}: format={manifest['format']}: expected {READ[0]} to {READ[-1]}; "
+                f"image file {folder / MANIFEST}: format={manifest['format']}: expected {READABLE_FORMATS[0]} to {READABLE_FORMATS[-1]}; "
                 "run the release that wrote it, or build the version again"
             )
-        if verify and large:
-            settle(folder)
+        if verify and huge_pages:
+            reload_into_huge_pages(folder)
         arrays = {
-            name: mapped(folder / f"{name}.bin", entry, verify=verify or (offsets and holds_offsets(name)), large=large)
+            name: map_array(folder / f"{name}.bin", entry, verify=verify or (offsets and holds_offsets(name)), huge_pages=huge_pages)
             for name, entry in manifest["files"].items()
         }
         return PartImage(
@@ -315,18 +315,18 @@ def open_part(folder: Path, *, verify: bool, offsets: bool = False, large: bool 
         raise Corrupt(f"image file {folder / MANIFEST}: damaged ({cause}); build the version again") from error
 
 
-def _given(arrays: Mapping[str, NDArray[Any]], prefix: str, *names: str) -> dict[str, NDArray[Any]]:
+def _present_arrays(arrays: Mapping[str, NDArray[Any]], prefix: str, *names: str) -> dict[str, NDArray[Any]]:
     """The arrays of a record that have a file; the others keep their empty default."""
     return {name: arrays[f"{prefix}.{name}"] for name in names if f"{prefix}.{name}" in arrays}
 
 
-def _table(entry: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Table:
-    return Table(size=int(entry["size"]), total=float(entry["total"]), **_given(arrays, f"{prefix}.table", "hot", "cold", "row_of", "keyed"))
+def _table(entry: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[Any]]) -> AliasTable:
+    return AliasTable(size=int(entry["size"]), total=float(entry["total"]), **_present_arrays(arrays, f"{prefix}.table", "hot", "cold", "row_of", "keyed"))
 
 
-def _columns(names: list[str], prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Column]:
+def _columns(names: list[str], prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, FeatureColumn]:
     return {
-        name: Column(values=arrays[f"{prefix}.c{i}.values"], indptr=arrays.get(f"{prefix}.c{i}.indptr"))
+        name: FeatureColumn(values=arrays[f"{prefix}.c{i}.values"], indptr=arrays.get(f"{prefix}.c{i}.indptr"))
         for i, name in enumerate(names)
         if f"{prefix}.c{i}.values" in arrays
     }
@@ -337,47 +337,47 @@ def _nodes(entry: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[A
         rows=int(entry["rows"]),
         count=int(entry["count"]),
         dense=bool(entry["dense"]),
-        **_given(arrays, prefix, "ids", "index_ids", "index_rows", "live", "live_rows", "weights", "label_hash", "label_indptr", "label_rows"),
+        **_present_arrays(arrays, prefix, "ids", "index_ids", "index_rows", "live", "live_rows", "weights", "label_hash", "label_indptr", "label_rows"),
         table=_table(entry["table"], prefix, arrays),
-        named={
+        extra_weights={
             table["name"]: NodeWeights(weights=arrays[f"{prefix}.w{i}.weights"], table=_table(table, f"{prefix}.w{i}", arrays))
             for i, table in enumerate(entry.get("tables", ()))
         },
         columns=_columns(entry["columns"], prefix, arrays),
-        indexes=opened(entry.get("indexes", []), arrays),
+        indexes=open_indexes(entry.get("indexes", []), arrays),
     )
 
 
-def _adjacency(prefix: str, arrays: Mapping[str, NDArray[Any]], near: Mapping[str, int]) -> Adjacency:
-    return Adjacency(
+def _adjacency(prefix: str, arrays: Mapping[str, NDArray[Any]], column_numbers: Mapping[str, int]) -> AdjacencyImage:
+    return AdjacencyImage(
         **{name: arrays[f"{prefix}.{name}"] for name in ("indptr", "nbr", "eid")},
-        **_given(arrays, prefix, "weights", "sums", "hot", "cold", "narrow", "pairs", "packed", "when", "order", "time_sums"),
-        near={name: arrays[f"{prefix}.n{number}"] for name, number in near.items()},
+        **_present_arrays(arrays, prefix, "weights", "sums", "hot", "cold", "narrow", "pairs", "packed", "when", "order", "time_sums"),
+        edge_columns={name: arrays[f"{prefix}.n{number}"] for name, number in column_numbers.items()},
     )
 
 
 def _row_weights(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> RowWeights:
-    given = _given(arrays, prefix, "hot", "cold", "packed", "time_sums")
-    return RowWeights(weights=arrays[f"{prefix}.weights"], sums=arrays[f"{prefix}.sums"], **given)
+    present = _present_arrays(arrays, prefix, "hot", "cold", "packed", "time_sums")
+    return RowWeights(weights=arrays[f"{prefix}.weights"], sums=arrays[f"{prefix}.sums"], **present)
 
 
 def _edges(entry: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[Any]]) -> EdgeImage:
-    near = {name: entry["columns"].index(name) for name in entry.get("near", ())}
+    column_numbers = {name: entry["columns"].index(name) for name in entry.get("near", ())}
     return EdgeImage(
-        out=_adjacency(f"{prefix}.out", arrays, near),
-        into=_adjacency(f"{prefix}.in", arrays, near) if f"{prefix}.in.indptr" in arrays else None,
+        outgoing=_adjacency(f"{prefix}.out", arrays, column_numbers),
+        incoming=_adjacency(f"{prefix}.in", arrays, column_numbers) if f"{prefix}.in.indptr" in arrays else None,
         src_row=arrays[f"{prefix}.src_row"],
         table=_table(entry["table"], prefix, arrays),
-        **_given(arrays, prefix, "feature_eids"),
+        **_present_arrays(arrays, prefix, "feature_eids"),
         feature_rows=int(entry["feature_rows"]),
-        named={
+        extra_weights={
             table["name"]: EdgeWeights(
                 table=_table(table, f"{prefix}.w{i}", arrays),
-                out=_row_weights(f"{prefix}.out.w{i}", arrays),
-                into=_row_weights(f"{prefix}.in.w{i}", arrays) if f"{prefix}.in.indptr" in arrays else None,
+                outgoing=_row_weights(f"{prefix}.out.w{i}", arrays),
+                incoming=_row_weights(f"{prefix}.in.w{i}", arrays) if f"{prefix}.in.indptr" in arrays else None,
             )
             for i, table in enumerate(entry.get("tables", ()))
         },
         columns=_columns(entry["columns"], prefix, arrays),
-        indexes=opened(entry.get("indexes", []), arrays),
+        indexes=open_indexes(entry.get("indexes", []), arrays),
     )

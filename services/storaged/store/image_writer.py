@@ -24,7 +24,7 @@ from storaged.store.disk import allocate
 from storaged.store.image import FORMAT
 
 
-class Appended:
+class AppendFile:
     """A file that grows at its end."""
 
     def __init__(self, path: Path, dtype: DTypeLike) -> None:
@@ -42,16 +42,16 @@ class Appended:
         self._file.close()
 
 
-class Files:
+class ArrayFiles:
     """Flat little-endian files of one folder, by name: made, mapped, appended to, cut, removed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._empty()
-        self._known: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
-        self._open: dict[str, Appended] = {}
+        self._prepare()
+        self._arrays: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
+        self._open: dict[str, AppendFile] = {}
 
-    def _empty(self) -> None:
+    def _prepare(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
         make_folder(self.folder)
 
@@ -61,40 +61,40 @@ class Files:
 
     def create(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
         """A new mapped array, all zero."""
-        self._known[name] = (np.dtype(dtype), shape)
+        self._arrays[name] = (np.dtype(dtype), shape)
         with self.path(name).open("xb") as file:
             allocate(file, np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64)))
         return self.map(name)
 
-    def append_to(self, name: str, dtype: DTypeLike) -> Appended:
+    def create_append(self, name: str, dtype: DTypeLike) -> AppendFile:
         """A new file to append to; its shape is known once it is mapped."""
-        self._known[name] = (np.dtype(dtype), (-1,))
-        self._open[name] = Appended(self.path(name), dtype)
+        self._arrays[name] = (np.dtype(dtype), (-1,))
+        self._open[name] = AppendFile(self.path(name), dtype)
         return self._open[name]
 
     def map(self, name: str) -> NDArray[Any]:
         """The array, writable, as a plain ndarray over the mapped file."""
-        dtype, shape = self._settled(name)
+        dtype, shape = self._closed_entry(name)
         if 0 in shape:
             return np.zeros(shape, dtype)
         return np.memmap(str(self.path(name)), dtype, "r+", shape=shape).view(np.ndarray)  # NumPy resolves a Path, link by link
 
-    def cut(self, name: str, rows: int) -> None:
+    def truncate(self, name: str, rows: int) -> None:
         """Keep the first ``rows`` rows. Maps taken before must not be used beyond them."""
-        dtype, shape = self._known[name]
-        self._known[name] = (dtype, (rows, *shape[1:]))
+        dtype, shape = self._arrays[name]
+        self._arrays[name] = (dtype, (rows, *shape[1:]))
         os.truncate(self.path(name), dtype.itemsize * int(np.prod((rows, *shape[1:]), dtype=np.int64)))
 
     def remove(self, name: str) -> None:
         """Forget an array and give its space back."""
-        self._settled(name)
-        del self._known[name]
+        self._closed_entry(name)
+        del self._arrays[name]
         self.path(name).unlink()
 
-    def adopt(self, other: Files, name: str, as_name: str) -> None:
+    def take_over(self, other: ArrayFiles, name: str, as_name: str) -> None:
         """Take an array of another folder (of the same file system) over."""
-        self._known[as_name] = other._settled(name)
-        del other._known[name]
+        self._arrays[as_name] = other._closed_entry(name)
+        del other._arrays[name]
         other.path(name).rename(self.path(as_name))
 
     def close(self) -> None:
@@ -104,51 +104,51 @@ class Files:
         self._open.clear()
 
     def __contains__(self, name: str) -> bool:
-        return name in self._known
+        return name in self._arrays
 
-    def _settled(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
-        dtype, shape = self._known[name]
+    def _closed_entry(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        dtype, shape = self._arrays[name]
         if name in self._open:
             stream = self._open.pop(name)
             stream.close()
             shape = (stream.rows,)
-            self._known[name] = (dtype, shape)
+            self._arrays[name] = (dtype, shape)
         return dtype, shape
 
 
-Sealed = Mapping[str, Any]
+FileEntry = Mapping[str, Any]
 """What a manifest says of a file: its dtype, its shape, the crc32 of each of its mebibytes."""
 
 
-class ImageWriter(Files):
+class ImageWriter(ArrayFiles):
     """The files of one part's image. Nothing counts before `finish`.
 
     Parameters
     ----------
     folder : Path
-    kept : mapping
+    entries : mapping
         What `seal` gave for files of an earlier attempt that are to be kept; all others go.
     """
 
-    def __init__(self, folder: Path, kept: Mapping[str, Sealed] = MappingProxyType({})) -> None:
-        self._sealed = dict(kept)
+    def __init__(self, folder: Path, entries: Mapping[str, FileEntry] = MappingProxyType({})) -> None:
+        self._entries = dict(entries)
         self._linked: set[str] = set()
         super().__init__(folder)
-        self._known = {name: (np.dtype(entry["dtype"]), tuple(entry["shape"])) for name, entry in kept.items()}
+        self._arrays = {name: (np.dtype(entry["dtype"]), tuple(entry["shape"])) for name, entry in entries.items()}
 
-    def _empty(self) -> None:
+    def _prepare(self) -> None:
         make_folder(self.folder)
-        wanted = {self.path(name) for name in self._sealed}
+        sealed_paths = {self.path(name) for name in self._entries}
         for path in self.folder.iterdir():
-            if path not in wanted:
+            if path not in sealed_paths:
                 path.unlink()
 
     @property
-    def sealed(self) -> Mapping[str, Sealed]:
+    def file_entries(self) -> Mapping[str, FileEntry]:
         """What is to be known of every file that is sealed: after `finish`, of all."""
-        return self._sealed
+        return self._entries
 
-    def link(self, folder: Path, name: str, entry: Sealed) -> None:
+    def link(self, folder: Path, name: str, entry: FileEntry) -> None:
         """Share a sealed file with the image in ``folder``, of the same file system.
 
         Raises
@@ -160,7 +160,7 @@ class ImageWriter(Files):
         """
         dtype, shape = np.dtype(entry["dtype"]), tuple(int(extent) for extent in entry["shape"])
         os.link(folder / f"{name}.bin", self.path(name))
-        self._known[name], self._sealed[name] = (dtype, shape), entry
+        self._arrays[name], self._entries[name] = (dtype, shape), entry
         self._linked.add(name)
         size, expected = self.size(name), dtype.itemsize * int(np.prod(shape, dtype=np.int64))
         if size != expected:
@@ -171,29 +171,29 @@ class ImageWriter(Files):
         """The array, writable unless it is linked: then the file is another image's too."""
         if name not in self._linked:
             return super().map(name)
-        dtype, shape = self._known[name]
+        dtype, shape = self._arrays[name]
         return np.zeros(shape, dtype) if 0 in shape else np.memmap(str(self.path(name)), dtype, "r", shape=shape).view(np.ndarray)
 
     def remove(self, name: str) -> None:
         """Forget an array; who shares its file keeps it."""
         super().remove(name)
-        self._sealed.pop(name, None)
+        self._entries.pop(name, None)
         self._linked.discard(name)
 
     def size(self, name: str) -> int:
         """Bytes of an array."""
         return self.path(name).stat().st_size
 
-    def seal(self) -> dict[str, Sealed]:
+    def seal(self) -> dict[str, FileEntry]:
         """Make every file that is not sealed yet durable, not to be changed again; gives what is to be known of each."""
-        fresh: dict[str, Sealed] = {}
-        for name in sorted(self._known.keys() - self._sealed.keys()):
-            dtype, shape = self._settled(name)
-            fresh[name] = {"dtype": dtype.name, "shape": list(shape), "crc32": _seal(self.path(name))}
-        if fresh:
+        entries: dict[str, FileEntry] = {}
+        for name in sorted(self._arrays.keys() - self._entries.keys()):
+            dtype, shape = self._closed_entry(name)
+            entries[name] = {"dtype": dtype.name, "shape": list(shape), "crc32": _sync_file(self.path(name))}
+        if entries:
             sync_folder(self.folder)
-        self._sealed |= fresh
-        return fresh
+        self._entries |= entries
+        return entries
 
     def finish(self, description: Mapping[str, Any]) -> str:
         """Make everything durable, then the manifest; gives the image's digest.
@@ -205,12 +205,12 @@ class ImageWriter(Files):
             builds of the same content (times, jobs, versions, hosts).
         """
         self.seal()
-        manifest = json.dumps({"format": FORMAT, **description, "files": self._sealed}, sort_keys=True, separators=(",", ":")).encode()
+        manifest = json.dumps({"format": FORMAT, **description, "files": self._entries}, sort_keys=True, separators=(",", ":")).encode()
         write_durably(self.folder / MANIFEST, manifest)
         return hashlib.sha256(manifest).hexdigest()
 
 
-def intact(folder: Path, name: str, entry: Sealed) -> bool:
+def is_intact(folder: Path, name: str, entry: FileEntry) -> bool:
     """Whether a sealed file has the bytes that it was sealed with."""
     path = folder / f"{name}.bin"
     try:
@@ -222,11 +222,11 @@ def intact(folder: Path, name: str, entry: Sealed) -> bool:
         return False
 
 
-def _seal(path: Path) -> list[int]:
+def _sync_file(path: Path) -> list[int]:
     """Bring a file to disk; gives the crc of each of its mebibytes."""
-    found = []
+    checksums = []
     with path.open("rb") as file:
         while chunk := file.read(CRC_BYTES):
-            found.append(zlib.crc32(chunk))
+            checksums.append(zlib.crc32(chunk))
         os.fsync(file.fileno())
-    return found
+    return checksums

@@ -52,7 +52,7 @@ def parse_block_key(raw: bytes) -> BlockKey:
     return BlockKey(*_BLOCK.unpack(raw))
 
 
-def without_load(raw: bytes) -> bytes:
+def strip_load(raw: bytes) -> bytes:
     """Return a block's key without its load: 13 bytes, as fingerprints have it."""
     return raw[:5] + raw[13:]
 
@@ -93,7 +93,7 @@ def part_prefix(part: int) -> bytes:
     return part.to_bytes(2, "big")
 
 
-def after(prefix: bytes) -> bytes | None:
+def prefix_end(prefix: bytes) -> bytes | None:
     """The first key behind every key that begins with ``prefix``; None where there is none."""
     trimmed = prefix.rstrip(b"\xff")
     return None if not trimmed else trimmed[:-1] + bytes([trimmed[-1] + 1])

@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.jit import kernel
-from storaged.store.disk import allocate, refusal
+from storaged.store.disk import allocate, disk_error
 from storaged.store.keys import BlockKey
 
 I64 = NDArray[np.int64]
 MAPPED_BYTES = 32 << 20
 """Runs from this size on are mapped files."""
 
-_OWN_RANK = 0x3FFFFFFF
+_IN_FLIGHT_RANK = 0x3FFFFFFF
 """A load in flight comes after every committed one."""
 
 
@@ -56,136 +56,136 @@ class _Layer:
 
     runs: list[tuple[I64, I64]] = field(default_factory=list)
 
-    def add(self, ids: I64, stamp: int, room: Callable[[int], I64]) -> None:
+    def add(self, ids: I64, stamp: int, allocate_array: Callable[[int], I64]) -> None:
         ids = np.unique(ids)
         self.runs.append((ids, np.full(len(ids), stamp, np.int64)))
         while len(self.runs) > 1 and 2 * len(self.runs[-1][0]) >= len(self.runs[-2][0]):
             (ids_b, stamps_b), (ids_a, stamps_a) = self.runs.pop(), self.runs.pop()
-            merged, stamps = room(len(ids_a) + len(ids_b)), room(len(ids_a) + len(ids_b))
+            merged, stamps = allocate_array(len(ids_a) + len(ids_b)), allocate_array(len(ids_a) + len(ids_b))
             n = int(merge_runs(ids_a, stamps_a, ids_b, stamps_b, merged, stamps))
             self.runs.append((merged[:n], stamps[:n]))
 
-    def latest(self, ids: I64, best: I64) -> None:
+    def raise_stamps(self, ids: I64, best: I64) -> None:
         """Raise ``best`` to the stamp of each id where that is larger."""
         for run, stamps in self.runs:
             if len(run) == 0:
                 continue
-            at = np.minimum(np.searchsorted(run, ids), len(run) - 1)
-            np.maximum(best, np.where(run[at] == ids, stamps[at], -1), out=best)
+            positions = np.minimum(np.searchsorted(run, ids), len(run) - 1)
+            np.maximum(best, np.where(run[positions] == ids, stamps[positions], -1), out=best)
 
 
 @dataclass(slots=True)
-class _Type:
+class _TypeBlocks:
     """What is known of one type: blocks by load, and the layers made of them."""
 
     blocks: dict[int, set[BlockKey]] = field(default_factory=dict)
     committed: _Layer = field(default_factory=_Layer)
     applied: tuple[int, ...] = ()
-    own: dict[int, tuple[_Layer, set[BlockKey]]] = field(default_factory=dict)
+    in_flight: dict[int, tuple[_Layer, set[BlockKey]]] = field(default_factory=dict)
 
 
-class Members:
+class LiveIds:
     """The living ids of every type, after committed loads and one in flight. Not thread-safe: its owner locks.
 
     Parameters
     ----------
-    read : callable
+    read_block : callable
         Gives a node block's ids, and whether it brings them to life.
-    births : int
+    revivals : int
         The kind of the blocks that do.
     spill : Path, optional
         A folder for large runs.
     """
 
-    def __init__(self, read: Callable[[BlockKey], tuple[I64, bool]], births: int, spill: Path | None = None) -> None:
-        self._read, self._births, self._spill = read, births, spill
-        self._types: dict[int, _Type] = {}
+    def __init__(self, read_block: Callable[[BlockKey], tuple[I64, bool]], node_kind: int, spill: Path | None = None) -> None:
+        self._read_block, self._node_kind, self._spill = read_block, node_kind, spill
+        self._types: dict[int, _TypeBlocks] = {}
         if spill is not None:
             shutil.rmtree(spill, ignore_errors=True)
 
-    def note(self, blocks: Iterable[BlockKey]) -> None:
+    def add_blocks(self, blocks: Iterable[BlockKey]) -> None:
         """These node blocks were written (or found at start)."""
         for key in blocks:
-            kept = self._types.setdefault(key.type_id, _Type())
-            mine = kept.blocks.setdefault(key.load_id, set())
-            if key in mine:  # a replay: whatever was made of the block before is void
-                kept.own.pop(key.load_id, None)
-            if key.load_id in kept.applied:  # it was asked about as committed before all of it was here
-                kept.applied, kept.committed = (), _Layer()
-            mine.add(key)
+            type_blocks = self._types.setdefault(key.type_id, _TypeBlocks())
+            load_blocks = type_blocks.blocks.setdefault(key.load_id, set())
+            if key in load_blocks:  # a replay: whatever was made of the block before is void
+                type_blocks.in_flight.pop(key.load_id, None)
+            if key.load_id in type_blocks.applied:  # it was asked about as committed before all of it was here
+                type_blocks.applied, type_blocks.committed = (), _Layer()
+            load_blocks.add(key)
 
-    def forget(self, loads: Iterable[int]) -> None:
+    def drop_loads(self, loads: Iterable[int]) -> None:
         """These loads are gone."""
-        for kept in self._types.values():
+        for type_blocks in self._types.values():
             for load in loads:
-                kept.blocks.pop(load, None)
-                kept.own.pop(load, None)
-                if load in kept.applied:
-                    kept.applied, kept.committed = (), _Layer()
+                type_blocks.blocks.pop(load, None)
+                type_blocks.in_flight.pop(load, None)
+                if load in type_blocks.applied:
+                    type_blocks.applied, type_blocks.committed = (), _Layer()
 
-    def alive(self, type_id: int, ids: I64, load_id: int, loads: Sequence[int]) -> NDArray[np.uint8]:
+    def live_mask(self, type_id: int, ids: I64, load_id: int, loads: Sequence[int]) -> NDArray[np.uint8]:
         """1 for each id that lives after ``loads``, in this order, and then load ``load_id``; uint8[n]."""
         best = np.full(len(ids), -1, np.int64)
-        kept = self._types.get(type_id)
-        if kept is None:
+        type_blocks = self._types.get(type_id)
+        if type_blocks is None:
             return np.zeros(len(ids), np.uint8)
-        self._apply(kept, tuple(loads))
-        kept.committed.latest(ids, best)
-        if load_id in kept.blocks and load_id not in kept.applied:
-            layer, read = kept.own.setdefault(load_id, (_Layer(), set()))
-            fresh = kept.blocks[load_id] - read
-            self._add(layer, fresh, _OWN_RANK)
-            read |= fresh
-            layer.latest(ids, best)
-        found: NDArray[np.uint8] = ((best >= 0) & (best & 1 == 1)).astype(np.uint8)
-        return found
+        self._apply(type_blocks, tuple(loads))
+        type_blocks.committed.raise_stamps(ids, best)
+        if load_id in type_blocks.blocks and load_id not in type_blocks.applied:
+            layer, read_keys = type_blocks.in_flight.setdefault(load_id, (_Layer(), set()))
+            new_blocks = type_blocks.blocks[load_id] - read_keys
+            self._add(layer, new_blocks, _IN_FLIGHT_RANK)
+            read_keys |= new_blocks
+            layer.raise_stamps(ids, best)
+        mask: NDArray[np.uint8] = ((best >= 0) & (best & 1 == 1)).astype(np.uint8)
+        return mask
 
-    def deletes(self, load_id: int) -> bool:
+    def deletes_nodes(self, load_id: int) -> bool:
         """Whether a load deletes nodes."""
-        return any(self._deleting(kept, load_id) for kept in self._types.values())
+        return any(self._deletes_nodes(type_blocks, load_id) for type_blocks in self._types.values())
 
-    def births(self, load_id: int, loads: Sequence[int]) -> list[tuple[int, int]]:
+    def revivals(self, load_id: int, loads: Sequence[int]) -> list[tuple[int, int]]:
         """(type, chunk) where load ``load_id`` writes nodes that are deleted after ``loads``, or that it deletes; ascending."""
-        found = []
-        for type_id, kept in self._types.items():
-            chunks = {key.chunk for key in kept.blocks.get(load_id, ()) if key.kind == self._births}
-            if chunks and any(self._deleting(kept, load) for load in (*loads, load_id)):
-                found += [(type_id, chunk) for chunk in chunks if len(self.born(type_id, chunk, load_id, loads))]
-        return sorted(found)
+        type_chunks = []
+        for type_id, type_blocks in self._types.items():
+            chunks = {key.chunk for key in type_blocks.blocks.get(load_id, ()) if key.kind == self._node_kind}
+            if chunks and any(self._deletes_nodes(type_blocks, load) for load in (*loads, load_id)):
+                type_chunks += [(type_id, chunk) for chunk in chunks if len(self.revived_ids(type_id, chunk, load_id, loads))]
+        return sorted(type_chunks)
 
-    def born(self, type_id: int, chunk: int, load_id: int, loads: Sequence[int]) -> I64:
+    def revived_ids(self, type_id: int, chunk: int, load_id: int, loads: Sequence[int]) -> I64:
         """Those nodes of one type and chunk; int64[n], ascending."""
-        kept = self._types.get(type_id, _Type())
-        self._apply(kept, tuple(loads))
-        found = [np.zeros(0, np.int64)]
-        own = kept.blocks.get(load_id, set())
-        for key in sorted(key for key in own if key.chunk == chunk and key.kind == self._births):
-            ids = np.unique(self._read(key)[0])
+        type_blocks = self._types.get(type_id, _TypeBlocks())
+        self._apply(type_blocks, tuple(loads))
+        id_arrays = [np.zeros(0, np.int64)]
+        load_blocks = type_blocks.blocks.get(load_id, set())
+        for key in sorted(key for key in load_blocks if key.chunk == chunk and key.kind == self._node_kind):
+            ids = np.unique(self._read_block(key)[0])
             best = np.full(len(ids), -1, np.int64)
-            kept.committed.latest(ids, best)
-            back = (best >= 0) & (best & 1 == 0)
-            for deleted in (key for key in own if key.kind != self._births):
-                back |= np.isin(ids, self._read(deleted)[0])
-            found.append(ids[back])
-        return np.unique(np.concatenate(found))
+            type_blocks.committed.raise_stamps(ids, best)
+            revived = (best >= 0) & (best & 1 == 0)
+            for deleted in (key for key in load_blocks if key.kind != self._node_kind):
+                revived |= np.isin(ids, self._read_block(deleted)[0])
+            id_arrays.append(ids[revived])
+        return np.unique(np.concatenate(id_arrays))
 
-    def _deleting(self, kept: _Type, load_id: int) -> bool:
-        return any(key.kind != self._births for key in kept.blocks.get(load_id, ()))
+    def _deletes_nodes(self, type_blocks: _TypeBlocks, load_id: int) -> bool:
+        return any(key.kind != self._node_kind for key in type_blocks.blocks.get(load_id, ()))
 
-    def _apply(self, kept: _Type, loads: tuple[int, ...]) -> None:
-        if loads[: len(kept.applied)] != kept.applied:
-            kept.applied, kept.committed = (), _Layer()
-        for rank in range(len(kept.applied), len(loads)):
-            self._add(kept.committed, kept.blocks.get(loads[rank], set()), rank)
-            kept.own.pop(loads[rank], None)
-        kept.applied = loads
+    def _apply(self, type_blocks: _TypeBlocks, loads: tuple[int, ...]) -> None:
+        if loads[: len(type_blocks.applied)] != type_blocks.applied:
+            type_blocks.applied, type_blocks.committed = (), _Layer()
+        for rank in range(len(type_blocks.applied), len(loads)):
+            self._add(type_blocks.committed, type_blocks.blocks.get(loads[rank], set()), rank)
+            type_blocks.in_flight.pop(loads[rank], None)
+        type_blocks.applied = loads
 
     def _add(self, layer: _Layer, blocks: set[BlockKey], rank: int) -> None:
         for key in sorted(blocks):
-            ids, born = self._read(key)
-            layer.add(ids, (rank << 32 | key.chunk) << 1 | int(born), self._room)
+            ids, is_live = self._read_block(key)
+            layer.add(ids, (rank << 32 | key.chunk) << 1 | int(is_live), self._allocate)
 
-    def _room(self, n: int) -> I64:
+    def _allocate(self, n: int) -> I64:
         """Space for ``n`` numbers: memory, or a file without a name that goes with its last view."""
         if self._spill is None or n * 8 < MAPPED_BYTES:
             return np.empty(n, np.int64)
@@ -195,4 +195,4 @@ class Members:
                 allocate(file, n * 8)
                 return np.memmap(file, np.int64, "r+", shape=(n,)).view(np.ndarray)
         except OSError as error:
-            raise refusal(error, self._spill) from error
+            raise disk_error(error, self._spill) from error

@@ -41,15 +41,15 @@ class MemoryEngine:
         end = len(keys) if stop is None else bisect_left(keys, stop)
         yield from [(key, values[key]) for key in keys[bisect_left(keys, start) : end]]
 
-    def bulk(self, family: str, keep: Path | None = None) -> _MemoryBulk:
+    def bulk_writer(self, family: str, keep_path: Path | None = None) -> _MemoryBulkWriter:
         """A sorted run."""
-        return _MemoryBulk(self, family, keep)
+        return _MemoryBulkWriter(self, family, keep_path)
 
-    def take_in(self, family: str, kept: Path) -> None:
+    def ingest_file(self, family: str, run: Path) -> None:
         """A run of ``runs``, again."""
-        if kept not in self.runs:
-            raise Unavailable(f"{kept}: no such run; the table has to be made again")
-        self.write([(family, key, value) for key, value in self.runs[kept]])
+        if run not in self.runs:
+            raise Unavailable(f"{run}: no such run; the table has to be made again")
+        self.write([(family, key, value) for key, value in self.runs[run]])
 
     def delete_range(self, family: str, start: bytes, stop: bytes) -> None:
         """Forget a range."""
@@ -84,18 +84,18 @@ class MemoryEngine:
         """Nothing to let go of."""
 
 
-class _MemoryBulk:
-    def __init__(self, engine: MemoryEngine, family: str, keep: Path | None) -> None:
-        self._engine, self._family, self._keep = engine, family, keep
-        self._held: list[tuple[bytes, bytes]] = []
+class _MemoryBulkWriter:
+    def __init__(self, engine: MemoryEngine, family: str, keep_path: Path | None) -> None:
+        self._engine, self._family, self._keep_path = engine, family, keep_path
+        self._pending: list[tuple[bytes, bytes]] = []
 
     def put(self, key: bytes, value: bytes) -> None:
-        if self._held and key <= self._held[-1][0]:
-            raise InvalidRequest(f"a sorted run needs ascending keys; {key.hex()} follows {self._held[-1][0].hex()}")
-        self._held.append((key, value))
+        if self._pending and key <= self._pending[-1][0]:
+            raise InvalidRequest(f"a sorted run needs ascending keys; {key.hex()} follows {self._pending[-1][0].hex()}")
+        self._pending.append((key, value))
 
     def finish(self) -> None:
-        self._engine.write([(self._family, key, value) for key, value in self._held])
-        if self._keep is not None and self._held:
-            self._engine.runs[self._keep] = self._held
-        self._held = []
+        self._engine.write([(self._family, key, value) for key, value in self._pending])
+        if self._keep_path is not None and self._pending:
+            self._engine.runs[self._keep_path] = self._pending
+        self._pending = []

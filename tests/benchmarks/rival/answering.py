@@ -87,18 +87,18 @@ Task = tuple[Callable[[int], Any], Callable[[Any], int]]
 
 def answer(name: str, tasks: Mapping[str, Task]) -> None:
     """Answer until there is nothing more to read. ``name`` says what is measured, with its version."""
-    out = os.fdopen(os.dup(1), "w")
+    output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # libraries say what they like, elsewhere
-    print(json.dumps({"name": name, "tasks": list(tasks)}), file=out, flush=True)
+    print(json.dumps({"name": name, "tasks": list(tasks)}), file=output, flush=True)
     for line in sys.stdin:
         first, calls, task = line.rstrip("\n").split(" ", 2)
         run, size = tasks[task]
         seconds, result = [], None
         for seed in range(int(first), int(first) + int(calls)):
-            begun = time.perf_counter()
+            started = time.perf_counter()
             result = run(seed)
-            seconds.append(time.perf_counter() - begun)
-        print(json.dumps({"seconds": seconds, "size": size(result)}), file=out, flush=True)
+            seconds.append(time.perf_counter() - started)
+        print(json.dumps({"seconds": seconds, "size": size(result)}), file=output, flush=True)
 
 
 def real(walks: NDArray[Any]) -> int:

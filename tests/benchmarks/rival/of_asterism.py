@@ -14,7 +14,7 @@ from answering import TOGETHER, Graph, answer, real
 from tests.kit.cluster import LocalCluster
 
 import asterism
-from storaged.store.pages import settle_all
+from storaged.store.pages import reload_images
 
 CHUNK, IN_FLIGHT = 1 << 20, 4
 SCHEMA = {"nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}, "parts": 8}
@@ -31,36 +31,36 @@ def fill(graph: Graph, client: asterism.Client) -> None:
         load.write_nodes(index, "n", ids, weights=node_weights[ids])
         index += 1
     for start in range(0, src.size, CHUNK):
-        own = slice(start, start + CHUNK)
-        load.write_edges(index, "to", src[own], dst[own], weights=weights[own], ends_known=True)
+        rows = slice(start, start + CHUNK)
+        load.write_edges(index, "to", src[rows], dst[rows], weights=weights[rows], ends_known=True)
         index += 1
     load.commit()
     client.graph("rivals").build(timeout_s=3600)
 
 
-def serve(name: str, graph: Graph, client: asterism.Client, each: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]) -> None:
-    """Answer for a graph that is there; ``each`` maps a call over seeds, as batches that are asked for together are."""
-    held, starts, seeds = client.graph("rivals"), graph.column("starts"), graph.column("seeds")
+def serve(name: str, graph: Graph, client: asterism.Client, map_seeds: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]) -> None:
+    """Answer for a graph that is there; ``map_seeds`` maps a call over seeds, as batches that are asked for together are."""
+    served_graph, starts, seeds = client.graph("rivals"), graph.column("starts"), graph.column("seeds")
 
     def neighbors(seed: int, weighted: bool) -> Any:
-        return held.sample_neighbors(starts, "to", graph.width, weighted=weighted, weights=False, seed=seed).nodes
+        return served_graph.sample_neighbors(starts, "to", graph.width, weighted=weighted, weights=False, seed=seed).nodes
 
-    def walk(seed: int, **how: Any) -> Any:
-        return held.random_walk(starts[: graph.walkers], ["to"], graph.length, seed=seed, **how).nodes
+    def walk(seed: int, **options: Any) -> Any:
+        return served_graph.random_walk(starts[: graph.walkers], ["to"], graph.length, seed=seed, **options).nodes
 
     def batch(seed: int, weighted: bool) -> Any:
-        return held.sample_subgraph(seeds[seed % len(seeds)], graph.fanouts, weighted=weighted, seed=seed)
+        return served_graph.sample_subgraph(seeds[seed % len(seeds)], graph.fanouts, weighted=weighted, seed=seed)
 
-    def together(seed: int, weighted: bool) -> list[Any]:
-        return list(each(lambda own: batch(own, weighted), range(seed * TOGETHER, (seed + 1) * TOGETHER)))
+    def batch_group(seed: int, weighted: bool) -> list[Any]:
+        return list(map_seeds(lambda own: batch(own, weighted), range(seed * TOGETHER, (seed + 1) * TOGETHER)))
 
-    def edges(found: Any) -> int:
-        return sum(sum(counts) for counts in found.num_sampled_edges.values())
+    def edges(subgraph: Any) -> int:
+        return sum(sum(counts) for counts in subgraph.num_sampled_edges.values())
 
     answer(
         name,
         {
-            "nodes by weight": (lambda seed: held.sample_nodes(graph.draws, "n", seed=seed).nodes, len),
+            "nodes by weight": (lambda seed: served_graph.sample_nodes(graph.draws, "n", seed=seed).nodes, len),
             "neighbors by weight": (lambda seed: neighbors(seed, True), np.size),
             "neighbors uniformly": (lambda seed: neighbors(seed, False), np.size),
             "walks by weight": (lambda seed: walk(seed), real),
@@ -68,27 +68,27 @@ def serve(name: str, graph: Graph, client: asterism.Client, each: Callable[[Call
             "node2vec by weight": (lambda seed: walk(seed, p=graph.p, q=graph.q), real),
             "subgraph by weight": (lambda seed: batch(seed, True), edges),
             "subgraph uniformly": (lambda seed: batch(seed, False), edges),
-            "subgraphs by weight": (lambda seed: together(seed, True), lambda found: sum(map(edges, found))),
-            "subgraphs uniformly": (lambda seed: together(seed, False), lambda found: sum(map(edges, found))),
+            "subgraphs by weight": (lambda seed: batch_group(seed, True), lambda found: sum(map(edges, found))),
+            "subgraphs uniformly": (lambda seed: batch_group(seed, False), lambda found: sum(map(edges, found))),
         },
     )
 
 
-def main(folder: str, *more: str) -> None:
+def main(folder: str, *modes: str) -> None:
     graph, home = Graph.at(folder), Path(folder) / "asterism"
-    if "grpc" in more or "direct" in more:
+    if "grpc" in modes or "direct" in modes:
         with LocalCluster(storageds=3, fast=False) as cluster, ThreadPoolExecutor(IN_FLIGHT) as pool:
-            client = cluster.client(direct="direct" in more)
+            client = cluster.client(direct="direct" in modes)
             fill(graph, client)
-            serve(f"Asterism {'direct' if 'direct' in more else 'over gRPC'}, {IN_FLIGHT} in flight", graph, client, pool.map)
+            serve(f"Asterism {'direct' if 'direct' in modes else 'over gRPC'}, {IN_FLIGHT} in flight", graph, client, pool.map)
         return
-    if "fill" in more:
+    if "fill" in modes:
         with asterism.open(home) as client:
             fill(graph, client)
         return
     if not home.exists():  # another process loads and builds: what that leaves in memory is not measured
         subprocess.run([sys.executable, __file__, folder, "fill"], check=True, stdout=subprocess.DEVNULL)
-    settle_all(sorted({path.parent for path in home.rglob("*.bin")}))  # others, too, have all they ask for in memory before the first call
+    reload_images(sorted({path.parent for path in home.rglob("*.bin")}))  # others, too, have all they ask for in memory before the first call
     with asterism.open(home, mode="r") as client:
         serve("Asterism", graph, client, map)
 

@@ -21,7 +21,7 @@ def main(folder: str) -> None:
     src = graph.column("src")
     order = np.argsort(src, kind="stable")
     indptr = np.concatenate([[0], np.cumsum(np.bincount(src, minlength=graph.nodes))])
-    held = gb.fused_csc_sampling_graph(
+    sampling_graph = gb.fused_csc_sampling_graph(
         torch.from_numpy(indptr),
         torch.from_numpy(graph.column("dst")[order]),
         edge_attributes={"w": torch.from_numpy(graph.column("weights")[order]), gb.ORIGINAL_EDGE_ID: torch.from_numpy(order)},
@@ -29,18 +29,18 @@ def main(folder: str) -> None:
     del src, order, indptr
     starts, seeds = (torch.from_numpy(graph.column(name)) for name in ("starts", "seeds"))
 
-    def drawn(weights: str | None) -> Any:
-        return held.sample_neighbors(starts, torch.tensor([graph.width]), replace=True, probs_name=weights)
+    def sample_neighbors(weights: str | None) -> Any:
+        return sampling_graph.sample_neighbors(starts, torch.tensor([graph.width]), replace=True, probs_name=weights)
 
     def batch(weights: str | None, seed: int) -> list[Any]:
         nodes, layers = seeds[seed % len(seeds)], []
         for fanout in graph.fanouts:
-            layer = held.sample_neighbors(nodes, torch.tensor([fanout]), probs_name=weights)
+            layer = sampling_graph.sample_neighbors(nodes, torch.tensor([fanout]), probs_name=weights)
             nodes, compact = gb.unique_and_compact_csc_formats(layer.sampled_csc, nodes)
             layers.append((compact, layer.original_edge_ids))
         return layers
 
-    def together(weights: str | None, seed: int) -> list[Any]:
+    def batch_group(weights: str | None, seed: int) -> list[Any]:
         return [layer for own in range(seed * TOGETHER, (seed + 1) * TOGETHER) for layer in batch(weights, own)]
 
     def edges(layers: Any) -> int:
@@ -49,12 +49,12 @@ def main(folder: str) -> None:
     answer(
         f"GraphBolt of DGL {dgl.__version__}",
         {
-            "neighbors by weight": (lambda _: drawn("w"), lambda found: len(found.sampled_csc.indices)),
-            "neighbors uniformly": (lambda _: drawn(None), lambda found: len(found.sampled_csc.indices)),
+            "neighbors by weight": (lambda _: sample_neighbors("w"), lambda found: len(found.sampled_csc.indices)),
+            "neighbors uniformly": (lambda _: sample_neighbors(None), lambda found: len(found.sampled_csc.indices)),
             "subgraph by weight": (lambda seed: batch("w", seed), edges),
             "subgraph uniformly": (lambda seed: batch(None, seed), edges),
-            "subgraphs by weight": (lambda seed: together("w", seed), edges),
-            "subgraphs uniformly": (lambda seed: together(None, seed), edges),
+            "subgraphs by weight": (lambda seed: batch_group("w", seed), edges),
+            "subgraphs uniformly": (lambda seed: batch_group(None, seed), edges),
         },
     )
 

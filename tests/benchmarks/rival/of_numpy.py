@@ -16,39 +16,39 @@ def main(folder: str) -> None:
     graph = Graph.at(folder)
     src, dst, weights, starts = (graph.column(name) for name in ("src", "dst", "weights", "starts"))
     order = np.argsort(src, kind="stable")
-    dst, reached = dst[order], np.cumsum(weights[order].astype(np.float64))
+    dst, cumulative_weights = dst[order], np.cumsum(weights[order].astype(np.float64))
     indptr = np.r_[0, np.cumsum(np.bincount(src, minlength=graph.nodes))]
-    before = np.r_[0.0, reached][indptr]
+    row_offsets = np.r_[0.0, cumulative_weights][indptr]
     node_weights = graph.column("node_weights").astype(np.float64)
-    shares, total = node_weights / node_weights.sum(), np.cumsum(node_weights)
+    probabilities, total = node_weights / node_weights.sum(), np.cumsum(node_weights)
     del src, weights, order
 
     walkers = starts[: graph.walkers]
 
     def uniform(nodes: Array, width: int, seed: int) -> Array:
         low, degree = indptr[nodes][:, None], np.diff(indptr)[nodes][:, None]
-        at = low + (np.random.default_rng(seed).random((len(nodes), width)) * degree).astype(np.int64)
-        return np.where(degree > 0, dst[np.minimum(at, dst.size - 1)], -1)
+        slots = low + (np.random.default_rng(seed).random((len(nodes), width)) * degree).astype(np.int64)
+        return np.where(degree > 0, dst[np.minimum(slots, dst.size - 1)], -1)
 
     def weighted(nodes: Array, width: int, seed: int) -> Array:
-        low, high = before[nodes][:, None], before[nodes + 1][:, None]
+        low, high = row_offsets[nodes][:, None], row_offsets[nodes + 1][:, None]
         points = low + np.random.default_rng(seed).random((len(nodes), width)) * (high - low)
-        at = np.searchsorted(reached, points, side="right")
-        return np.where(high > low, dst[np.minimum(at, dst.size - 1)], -1)
+        slots = np.searchsorted(cumulative_weights, points, side="right")
+        return np.where(high > low, dst[np.minimum(slots, dst.size - 1)], -1)
 
     def walk(seed: int) -> Array:
         walks = np.full((walkers.size, graph.length + 1), -1, np.int64)
         walks[:, 0] = walkers
         for step in range(graph.length):
-            going = np.flatnonzero(walks[:, step] >= 0)
-            walks[going, step + 1] = weighted(walks[going, step], 1, seed * graph.length + step)[:, 0]
+            active = np.flatnonzero(walks[:, step] >= 0)
+            walks[active, step + 1] = weighted(walks[active, step], 1, seed * graph.length + step)[:, 0]
         return walks
 
     size = np.size
     answer(
         f"NumPy {np.__version__}",
         {
-            "nodes by weight": (lambda seed: np.random.default_rng(seed).choice(graph.nodes, graph.draws // 10, p=shares), size),
+            "nodes by weight": (lambda seed: np.random.default_rng(seed).choice(graph.nodes, graph.draws // 10, p=probabilities), size),
             "nodes by weight, sums kept": (lambda s: np.searchsorted(total, np.random.default_rng(s).random(graph.draws) * total[-1]), size),
             "neighbors by weight": (lambda seed: weighted(starts, graph.width, seed), size),
             "neighbors uniformly": (lambda seed: uniform(starts, graph.width, seed), size),

@@ -15,9 +15,9 @@ from tests.kit.cluster import LocalCluster
 import asterism
 from asterism import export, saint
 from asterism.clusters import Clusters
-from storaged.store.pages import settle_all
+from storaged.store.pages import reload_images
 
-CHUNK, OF_A_CLUSTER = 1 << 20, 1 << 10
+CHUNK, CLUSTER_SIZE = 1 << 20, 1 << 10
 SCHEMA = {
     "nodes": {"n": {}},
     "edges": {"n:to:n": {"weighted": True, "features": {"when": "int64"}, "time": "when"}},
@@ -36,104 +36,104 @@ def fill(graph: Graph, client: asterism.Client) -> None:
         load.write_nodes(index, "n", np.arange(start, min(start + CHUNK, graph.nodes)))
         index += 1
     for start in range(0, src.size, CHUNK):
-        own = slice(start, start + CHUNK)
-        load.write_edges(index, "to", src[own], dst[own], weights=weights[own], features={"when": times[dst[own]]}, ends_known=True)
+        rows = slice(start, start + CHUNK)
+        load.write_edges(index, "to", src[rows], dst[rows], weights=weights[rows], features={"when": times[dst[rows]]}, ends_known=True)
         index += 1
     load.commit()
     client.graph("papers").build(timeout_s=3600)
 
 
-def cluster(graph: Graph, client: asterism.Client) -> Clusters:
+def load_clusters(graph: Graph, client: asterism.Client) -> Clusters:
     """Clusters of the graph's nodes, for all who compare: made once, in a stream."""
-    folder, held = graph.folder / "clusters", client.graph("papers")
+    folder, served_graph = graph.folder / "clusters", client.graph("papers")
     if not folder.exists():
-        export.assignment(held, folder, parts=max(graph.nodes // OF_A_CLUSTER, 1), assign="ldg")
-    made = Clusters.in_folder(folder)
-    numbers = np.repeat(np.arange(made.count), np.diff(made.offsets["n"]))
-    return Clusters.of_arrays(held, {"n": (made.members["n"], numbers)})  # of this version, whichever they were made of
+        export.assignment(served_graph, folder, parts=max(graph.nodes // CLUSTER_SIZE, 1), assign="ldg")
+    stored = Clusters.in_folder(folder)
+    cluster_ids = np.repeat(np.arange(stored.count), np.diff(stored.offsets["n"]))
+    return Clusters.of_arrays(served_graph, {"n": (stored.members["n"], cluster_ids)})  # of this version, whichever they were made of
 
 
-def serve(name: str, graph: Graph, how: Papers, client: asterism.Client) -> None:
+def serve(name: str, graph: Graph, papers: Papers, client: asterism.Client) -> None:
     """Answer for a graph that is there."""
-    held = client.graph("papers")
+    served_graph = client.graph("papers")
     times, seeds, members, starts = (graph.column(column) for column in ("node_times", "seeds", "members", "starts"))
-    deep, drawn = graph.fanouts, how.shadow
+    fanouts, shadow_fanouts = graph.fanouts, papers.shadow
     saints: dict[str, saint.Sampler] = {
-        "SAINT by nodes": saint.NodeSampler(held, "to", how.budget, seed=1),
-        "SAINT by edges": saint.EdgeSampler(held, "to", how.budget // 2, seed=1),
-        "SAINT by walks": saint.RandomWalkSampler(held, "to", how.roots, how.length, seed=1),
+        "SAINT by nodes": saint.NodeSampler(served_graph, "to", papers.budget, seed=1),
+        "SAINT by edges": saint.EdgeSampler(served_graph, "to", papers.budget // 2, seed=1),
+        "SAINT by walks": saint.RandomWalkSampler(served_graph, "to", papers.roots, papers.length, seed=1),
     }
 
-    def labor(seed: int, **given: Any) -> Any:
-        return held.sample_labor(of(seeds, seed), deep, "to", seed=seed, **given)
+    def labor(seed: int, **options: Any) -> Any:
+        return served_graph.sample_labor(batch_of(seeds, seed), fanouts, "to", seed=seed, **options)
 
-    def until(seed: int, **given: Any) -> Any:
-        nodes = of(seeds, seed)
-        return held.sample_subgraph(nodes, deep, "to", times=times[nodes], disjoint=True, seed=seed, **given)
+    def temporal(seed: int, **options: Any) -> Any:
+        nodes = batch_of(seeds, seed)
+        return served_graph.sample_subgraph(nodes, fanouts, "to", times=times[nodes], disjoint=True, seed=seed, **options)
 
-    def visited(seed: int) -> Any:
-        given = {"walks": how.walks, "traversals": how.traversals, "termination": 0.5, "weighted": False}
-        return held.sample_pinsage(of(seeds, seed), ["to"], how.neighbors, seed=seed, **given)
+    def pinsage(seed: int) -> Any:
+        options = {"walks": papers.walks, "traversals": papers.traversals, "termination": 0.5, "weighted": False}
+        return served_graph.sample_pinsage(batch_of(seeds, seed), ["to"], papers.neighbors, seed=seed, **options)
 
-    def of(rows: Any, seed: int) -> Any:
+    def batch_of(rows: Any, seed: int) -> Any:
         return rows[seed % len(rows)]
 
-    batches = held.cluster_batches(cluster(graph, client), how.clusters, "to", seed=1)
-    begun = batches.state_dict()
-    together = [batch.clusters for batch in batches if len(batch.clusters) == how.clusters]
-    np.save(graph.folder / "together.npy", together)
-    turn = itertools.count()
+    batches = served_graph.cluster_batches(load_clusters(graph, client), papers.clusters, "to", seed=1)
+    initial_state = batches.state_dict()
+    cluster_groups = [batch.clusters for batch in batches if len(batch.clusters) == papers.clusters]
+    np.save(graph.folder / "together.npy", cluster_groups)
+    call_counter = itertools.count()
 
-    def clustered(_: int) -> Any:
+    def cluster_batch(_: int) -> Any:
         """The same batches again and again, in the same order as others have them."""
-        if next(turn) % len(together) == 0:
-            batches.load_state_dict(begun)
+        if next(call_counter) % len(cluster_groups) == 0:
+            batches.load_state_dict(initial_state)
         return batches.next_batch().subgraph
 
-    def edges(found: Any) -> int:
-        return sum(sum(counts) for counts in found.num_sampled_edges.values())
+    def edges(subgraph: Any) -> int:
+        return sum(sum(counts) for counts in subgraph.num_sampled_edges.values())
 
     def shadow(seed: int) -> Any:
-        return held.sample_ego_subgraphs(of(seeds, seed), drawn, "to", weighted=False, disjoint=False, expand="every", seed=seed)
+        return served_graph.sample_ego_subgraphs(batch_of(seeds, seed), shadow_fanouts, "to", weighted=False, disjoint=False, expand="every", seed=seed)
 
     def ranks(seed: int) -> Any:
-        own = starts[seed * how.starts % (len(starts) - how.starts) :][: how.starts]
-        return held.personalized_pagerank(own, "to", how.top, alpha=how.alpha, epsilon=how.epsilon)
+        batch_starts = starts[seed * papers.starts % (len(starts) - papers.starts) :][: papers.starts]
+        return served_graph.personalized_pagerank(batch_starts, "to", papers.top, alpha=papers.alpha, epsilon=papers.epsilon)
 
-    def budgeted(seed: int) -> Any:
-        return held.sample_hgt(of(seeds, seed), [len(seeds[0]) * deep[0]] * len(deep), "to", weighted=False, edge_ids=False, seed=seed)
+    def hgt(seed: int) -> Any:
+        return served_graph.sample_hgt(batch_of(seeds, seed), [len(seeds[0]) * fanouts[0]] * len(fanouts), "to", weighted=False, edge_ids=False, seed=seed)
 
     tasks: dict[str, tuple[Callable[[int], Any], Callable[[Any], int]]] = {
         "LABOR-0 uniformly": (lambda seed: labor(seed, weighted=False), edges),
         "LABOR-0 by weight": (lambda seed: labor(seed), edges),
         "LABOR-1 by weight": (lambda seed: labor(seed, importance=1), edges),
-        "PinSAGE": (visited, lambda found: int(found.mask.sum())),
+        "PinSAGE": (pinsage, lambda found: int(found.mask.sum())),
         "ShaDow": (shadow, edges),
-        "induced subgraph": (lambda seed: held.induced_subgraph(of(members, seed), "to"), edges),
-        "cluster batches": (clustered, edges),
+        "induced subgraph": (lambda seed: served_graph.induced_subgraph(batch_of(members, seed), "to"), edges),
+        "cluster batches": (cluster_batch, edges),
         "PageRank, the highest": (ranks, lambda found: int(found.mask.sum())),
-        "temporal uniformly": (lambda seed: until(seed, weighted=False), edges),
-        "temporal by weight": (until, edges),
-        "temporal, the last": (lambda seed: until(seed, strategy="last"), edges),
-        "HGT": (budgeted, edges),
+        "temporal uniformly": (lambda seed: temporal(seed, weighted=False), edges),
+        "temporal by weight": (temporal, edges),
+        "temporal, the last": (lambda seed: temporal(seed, strategy="last"), edges),
+        "HGT": (hgt, edges),
     }
     answer(name, tasks | {task: (sampler.batch, edges) for task, sampler in saints.items()})
 
 
-def main(folder: str, *more: str) -> None:
-    graph, how, home = Graph.at(folder), Papers.at(folder), Path(folder) / "asterism"
-    if "grpc" in more:
+def main(folder: str, *modes: str) -> None:
+    graph, papers, home = Graph.at(folder), Papers.at(folder), Path(folder) / "asterism"
+    if "grpc" in modes:
         with LocalCluster(storageds=3, fast=False) as cluster:
             client = cluster.client()
             fill(graph, client)
-            serve("Asterism over gRPC", graph, how, client)
+            serve("Asterism over gRPC", graph, papers, client)
         return
     if not home.exists():
         with asterism.open(home) as client:
             fill(graph, client)
-    settle_all(sorted({path.parent for path in home.rglob("*.bin")}))  # others, too, have all they ask for in memory before the first call
+    reload_images(sorted({path.parent for path in home.rglob("*.bin")}))  # others, too, have all they ask for in memory before the first call
     with asterism.open(home, mode="r") as client:
-        serve("Asterism", graph, how, client)
+        serve("Asterism", graph, papers, client)
 
 
 if __name__ == "__main__":

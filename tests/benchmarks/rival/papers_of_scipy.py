@@ -13,33 +13,33 @@ from scipy import sparse
 
 
 def main(folder: str) -> None:
-    graph, how = Graph.at(folder), Papers.at(folder)
+    graph, papers = Graph.at(folder), Papers.at(folder)
     src, dst, weights, starts = (graph.column(name) for name in ("src", "dst", "weights", "starts"))
-    steps = sparse.csr_array((weights.astype(np.float64), (src, dst)), shape=(graph.nodes, graph.nodes))
-    masses = np.asarray(steps.sum(axis=1)).reshape(-1)
-    steps.data /= np.repeat(masses, np.diff(steps.indptr))
+    transitions = sparse.csr_array((weights.astype(np.float64), (src, dst)), shape=(graph.nodes, graph.nodes))
+    masses = np.asarray(transitions.sum(axis=1)).reshape(-1)
+    transitions.data /= np.repeat(masses, np.diff(transitions.indptr))
 
     def ranks(seed: int) -> NDArray[Any]:
-        own = starts[seed * how.starts % (len(starts) - how.starts) :][: how.starts]
-        shape = (len(own), graph.nodes)
-        held = sparse.csr_array((np.ones(len(own)), (np.arange(len(own)), own)), shape=shape)
+        batch_starts = starts[seed * papers.starts % (len(starts) - papers.starts) :][: papers.starts]
+        shape = (len(batch_starts), graph.nodes)
+        residuals = sparse.csr_array((np.ones(len(batch_starts)), (np.arange(len(batch_starts)), batch_starts)), shape=shape)
         scores = sparse.csr_array(shape)
         while True:
-            ready = held.data > how.epsilon * masses[held.indices]
-            if not ready.any():
+            above_threshold = residuals.data > papers.epsilon * masses[residuals.indices]
+            if not above_threshold.any():
                 break
             # A copy: zeros are taken out in place, and the indices would be those of `held` too.
-            front = sparse.csr_array((np.where(ready, held.data, 0.0), held.indices, held.indptr), shape=shape, copy=True)
-            front.eliminate_zeros()
-            dead = masses[front.indices] == 0
-            settled = sparse.csr_array((np.where(dead, 1.0, how.alpha) * front.data, front.indices, front.indptr), shape=shape)
-            scores, held = scores + settled, held - front + (1 - how.alpha) * (front @ steps)
-            held.eliminate_zeros()
-        top = np.full((len(own), how.top), -1, np.int64)
-        for row in range(len(own)):
-            mine = slice(scores.indptr[row], scores.indptr[row + 1])
-            best = np.argsort(-scores.data[mine], kind="stable")[: how.top]
-            top[row, : len(best)] = scores.indices[mine][best]
+            frontier = sparse.csr_array((np.where(above_threshold, residuals.data, 0.0), residuals.indices, residuals.indptr), shape=shape, copy=True)
+            frontier.eliminate_zeros()
+            is_dead_end = masses[frontier.indices] == 0
+            settled_mass = sparse.csr_array((np.where(is_dead_end, 1.0, papers.alpha) * frontier.data, frontier.indices, frontier.indptr), shape=shape)
+            scores, residuals = scores + settled_mass, residuals - frontier + (1 - papers.alpha) * (frontier @ transitions)
+            residuals.eliminate_zeros()
+        top = np.full((len(batch_starts), papers.top), -1, np.int64)
+        for row in range(len(batch_starts)):
+            row_slice = slice(scores.indptr[row], scores.indptr[row + 1])
+            best = np.argsort(-scores.data[row_slice], kind="stable")[: papers.top]
+            top[row, : len(best)] = scores.indices[row_slice][best]
         return top
 
     answer(f"SciPy {scipy.__version__}", {"PageRank, the highest": (ranks, lambda found: int((found >= 0).sum()))})

@@ -32,31 +32,31 @@ class Sage(torch.nn.Module):
 class InMemory:
     """DGL's loader, and the features that a model takes."""
 
-    def __init__(self, folder: Path, asked: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, options: dict[str, Any]) -> None:
         src, dst, x, y = (torch.from_numpy(np.load(folder / f"{name}.npy")) for name in ("src", "dst", "x", "y"))
-        self._graph = dgl.graph((src, dst), num_nodes=asked["nodes"]).formats(["csc"])
+        self._graph = dgl.graph((src, dst), num_nodes=options["nodes"]).formats(["csc"])
         self._graph.create_formats_()
-        self._x, self._y, self._asked = x, y, asked
+        self._x, self._y, self._options = x, y, options
 
     def __call__(self) -> Any:
-        sampler = dgl.dataloading.NeighborSampler(self._asked["fanouts"][::-1])
-        every = torch.arange(self._asked["nodes"])
-        loader = dgl.dataloading.DataLoader(self._graph, every, sampler, batch_size=self._asked["batch"], shuffle=True, num_workers=0)
+        sampler = dgl.dataloading.NeighborSampler(self._options["fanouts"][::-1])
+        all_nodes = torch.arange(self._options["nodes"])
+        loader = dgl.dataloading.DataLoader(self._graph, all_nodes, sampler, batch_size=self._options["batch"], shuffle=True, num_workers=0)
         for inputs, outputs, mfgs in loader:
             yield mfgs, self._x[inputs], self._y[outputs]
 
 
-def main(folder: str, addresses: str, said: str) -> None:
-    asked = json.loads(said)
-    torch.set_num_threads(asked["threads"])
-    model = Sage(asked["width"], asked["hidden"], asked["classes"])
+def main(folder: str, addresses: str, options_json: str) -> None:
+    options = json.loads(options_json)
+    torch.set_num_threads(options["threads"])
+    model = Sage(options["width"], options["hidden"], options["classes"])
     step = trained(model, lambda batch: torch.nn.functional.cross_entropy(model(batch[0], batch[1]), batch[2]))
-    with asterism.connect(addresses, space="bench") as graph, graph.pin() as held:
+    with asterism.connect(addresses, space="bench") as graph, graph.pin() as pinned:
 
-        def made(graph: Any, nodes: Any, seed: int) -> Any:
-            found = graph.sample_subgraph(
+        def make_batch(graph: Any, nodes: Any, seed: int) -> Any:
+            subgraph = graph.sample_subgraph(
                 nodes,
-                asked["fanouts"],
+                options["fanouts"],
                 weighted=False,
                 replace=False,
                 direction="in",
@@ -65,14 +65,14 @@ def main(folder: str, addresses: str, said: str) -> None:
                 node_features=["x", "y"],
                 seed=seed,
             )
-            mfgs = blocks(found)
-            columns = found.features["n"]
+            mfgs = blocks(subgraph)
+            columns = subgraph.features["n"]
             return mfgs, tensor(columns["x"]), tensor(columns["y"][: len(nodes)])
 
-        loaders = {f"DGL {dgl.__version__} DataLoader, in memory": InMemory(Path(folder), asked)}
-        for ahead in asked["ahead"]:
-            loaders[f"blocks of NodeBatches, {ahead} ahead"] = lambda ahead=ahead: NodeBatches(held, "n", asked["batch"], made, seed=1, ahead=ahead)
-        take_turns(loaders, step, asked["steps"], asked["rounds"])
+        loaders = {f"DGL {dgl.__version__} DataLoader, in memory": InMemory(Path(folder), options)}
+        for ahead in options["ahead"]:
+            loaders[f"blocks of NodeBatches, {ahead} ahead"] = lambda ahead=ahead: NodeBatches(pinned, "n", options["batch"], make_batch, seed=1, ahead=ahead)
+        take_turns(loaders, step, options["steps"], options["rounds"])
 
 
 if __name__ == "__main__":

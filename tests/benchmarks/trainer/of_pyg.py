@@ -29,39 +29,39 @@ class Sage(torch.nn.Module):
         return self.second(self.first(x, edge_index).relu(), edge_index)
 
 
-def main(folder: str, addresses: str, said: str) -> None:
-    asked = json.loads(said)
-    torch.set_num_threads(asked["threads"])
-    model = Sage(asked["width"], asked["hidden"], asked["classes"])
+def main(folder: str, addresses: str, options_json: str) -> None:
+    options = json.loads(options_json)
+    torch.set_num_threads(options["threads"])
+    model = Sage(options["width"], options["hidden"], options["classes"])
 
     def loss_of(batch: Any) -> Any:
         return torch.nn.functional.cross_entropy(model(batch.x, batch.edge_index)[: batch.batch_size], batch.y[: batch.batch_size])
 
     src, dst, x, y = (torch.from_numpy(np.load(Path(folder) / f"{name}.npy")) for name in ("src", "dst", "x", "y"))
-    data, every = Data(x=x, y=y, edge_index=torch.stack([src, dst])), torch.arange(asked["nodes"])
-    of_memory = in_memory.loading(data, asked["fanouts"], asked["batch"])
-    sampled = "NeighborLoader" if in_memory.BUILT else "NodeLoader, a sampler in Python"
-    with asterism.connect(addresses, space="bench") as graph, graph.pin() as held:
+    data, all_nodes = Data(x=x, y=y, edge_index=torch.stack([src, dst])), torch.arange(options["nodes"])
+    memory_loader = in_memory.loader_factory(data, options["fanouts"], options["batch"])
+    loader_name = "NeighborLoader" if in_memory.HAS_NATIVE_SAMPLER else "NodeLoader, a sampler in Python"
+    with asterism.connect(addresses, space="bench") as graph, graph.pin() as pinned:
 
-        def made(graph: Any, nodes: Any, seed: int) -> Any:
-            found = graph.sample_subgraph(
-                nodes, asked["fanouts"], weighted=False, replace=False, direction="in", edge_ids=False, node_features=["x", "y"], seed=seed
+        def make_batch(graph: Any, nodes: Any, seed: int) -> Any:
+            subgraph = graph.sample_subgraph(
+                nodes, options["fanouts"], weighted=False, replace=False, direction="in", edge_ids=False, node_features=["x", "y"], seed=seed
             )
-            columns, (row,), (col,) = found.features["n"], found.row.values(), found.col.values()
+            columns, (row,), (col,) = subgraph.features["n"], subgraph.row.values(), subgraph.col.values()
             return Data(x=tensor(columns["x"]), y=tensor(columns["y"]), edge_index=torch.stack([tensor(row), tensor(col)]), batch_size=len(nodes))
 
-        def of_pyg(workers: int) -> Any:
-            sampler = NeighborSampler(held, asked["fanouts"])
-            return NodeLoader(stores(held), sampler, input_nodes=every, batch_size=asked["batch"], shuffle=True, num_workers=workers)
+        def pyg_loader(workers: int) -> Any:
+            sampler = NeighborSampler(pinned, options["fanouts"])
+            return NodeLoader(stores(pinned), sampler, input_nodes=all_nodes, batch_size=options["batch"], shuffle=True, num_workers=workers)
 
-        loaders: dict[str, Any] = {f"PyG's {sampled}, in memory": lambda: of_memory(every, True)}
-        for workers in (0, *asked["workers"]):
-            loaders[f"NodeLoader, {workers} workers"] = lambda workers=workers: of_pyg(workers)
-        for ahead in asked["ahead"]:
+        loaders: dict[str, Any] = {f"PyG's {loader_name}, in memory": lambda: memory_loader(all_nodes, True)}
+        for workers in (0, *options["workers"]):
+            loaders[f"NodeLoader, {workers} workers"] = lambda workers=workers: pyg_loader(workers)
+        for ahead in options["ahead"]:
             loaders[f"subgraphs of NodeBatches, {ahead} ahead"] = lambda ahead=ahead: NodeBatches(
-                held, "n", asked["batch"], made, seed=1, ahead=ahead
+                pinned, "n", options["batch"], make_batch, seed=1, ahead=ahead
             )
-        take_turns(loaders, trained(model, loss_of), asked["steps"], asked["rounds"])
+        take_turns(loaders, trained(model, loss_of), options["steps"], options["rounds"])
 
 
 if __name__ == "__main__":

@@ -9,27 +9,27 @@ from typing import Any
 
 import torch
 
-FIRST = 2
+WARMUP_STEPS = 2
 """Steps of a turn that do not count: threads and workers begin in them."""
 
 
 def take_turns(loaders: Mapping[str, Callable[[], Iterable[Any]]], step: Callable[[Any], None], steps: int, rounds: int) -> None:
     """Train on some batches of each loader, ``rounds`` times, and tell."""
-    told: dict[str, dict[str, Any]] = {name: {"name": name, "wait_s": [], "step_s": []} for name in loaders}
+    reports: dict[str, dict[str, Any]] = {name: {"name": name, "wait_s": [], "step_s": []} for name in loaders}
     for _ in range(rounds):
-        for name, made in loaders.items():
-            batches = iter(made())
-            for number in range(FIRST + steps):
-                begun = time.perf_counter()
+        for name, make_loader in loaders.items():
+            batches = iter(make_loader())
+            for step_index in range(WARMUP_STEPS + steps):
+                started = time.perf_counter()
                 batch = next(batches)
-                got = time.perf_counter()
+                received = time.perf_counter()
                 step(batch)
-                if number >= FIRST:
-                    told[name]["wait_s"].append(got - begun)
-                    told[name]["step_s"].append(time.perf_counter() - got)
+                if step_index >= WARMUP_STEPS:
+                    reports[name]["wait_s"].append(received - started)
+                    reports[name]["step_s"].append(time.perf_counter() - received)
             del batches  # its threads and workers end here
-    for one in told.values():
-        print(json.dumps(one), flush=True)
+    for report in reports.values():
+        print(json.dumps(report), flush=True)
 
 
 def trained(model: Any, loss_of: Callable[[Any], Any]) -> Callable[[Any], None]:

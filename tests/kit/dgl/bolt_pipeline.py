@@ -26,7 +26,7 @@ from asterism.torch import MultiHot
 TRAIN = 640
 
 
-def every_row(graph: asterism.Graph, node_type: str, feature: str) -> dict[int, Any]:
+def feature_rows(graph: asterism.Graph, node_type: str, feature: str) -> dict[int, Any]:
     """A feature of each node, by its id."""
     rows: dict[int, Any] = {}
     for batch in graph.scan_nodes(node_type, [feature]):
@@ -40,8 +40,8 @@ def epoch(pipe: Any, num_workers: int = 0) -> list[Any]:
 
 def one_type(graph: asterism.Graph) -> None:
     """Every edge, count and feature of an epoch by two workers; then a model."""
-    known, label = edges(graph, "cites"), every_row(graph, "paper", "label")
-    degree = Counter(dst for _, dst in known.values())
+    edges_by_id, label = edges(graph, "cites"), feature_rows(graph, "paper", "label")
+    degree = Counter(dst for _, dst in edges_by_id.values())
     train = torch.from_numpy(np.random.default_rng(1).permutation(2708)[:TRAIN])
     items = gb.ItemSet((train, torch.arange(TRAIN)), names=("seed_nodes", "labels"))
     store = FeatureStore(graph)
@@ -64,19 +64,19 @@ def one_type(graph: asterism.Graph) -> None:
             assert torch.equal(rows[: len(columns)], columns)
             src, dst = (ends.long() for ends in block.edges())
             ends = list(zip(rows[src].tolist(), columns[dst].tolist(), strict=True))
-            assert [known[edge] for edge in block.edata[dgl.EID].tolist()] == ends
+            assert [edges_by_id[edge] for edge in block.edata[dgl.EID].tolist()] == ends
             assert block.in_degrees().tolist() == [min(fanout, degree[node]) for node in columns.tolist()]
         assert torch.equal(batch.blocks[0].srcdata[dgl.NID], batch.input_nodes)
-    again = epoch(pipe())
+    second_epoch = epoch(pipe())
     key = {tuple(batch.seed_nodes.tolist()): batch.input_nodes.tolist() for batch in batches}
-    assert {tuple(batch.seed_nodes.tolist()): batch.input_nodes.tolist() for batch in again} == key
+    assert {tuple(batch.seed_nodes.tolist()): batch.input_nodes.tolist() for batch in second_epoch} == key
 
     torch.manual_seed(1)
     layers = [SAGEConv(16, 8, "mean"), SAGEConv(8, 4, "mean")]
     x = torch.randn(2708, 16)
-    ends = np.array(list(known.values()))
-    whole = dgl.graph((torch.from_numpy(ends[:, 0]), torch.from_numpy(ends[:, 1])), num_nodes=2708)
-    expected = layers[1](whole, layers[0](whole, x).relu())
+    ends = np.array(list(edges_by_id.values()))
+    full_graph = dgl.graph((torch.from_numpy(ends[:, 0]), torch.from_numpy(ends[:, 1])), num_nodes=2708)
+    expected = layers[1](full_graph, layers[0](full_graph, x).relu())
     for batch in epoch(gb.ItemSampler(items, batch_size=200).sample_asterism(graph, [-1, -1])):
         h = x[batch.input_nodes]
         for layer, block in zip(layers, batch.blocks, strict=True):
@@ -84,9 +84,9 @@ def one_type(graph: asterism.Graph) -> None:
             h = h.relu() if layer is layers[0] else h
         assert torch.allclose(h, expected[batch.seed_nodes], atol=1e-5)
 
-    twice = gb.ItemSampler(gb.ItemSet(torch.tensor([4, 9, 4]), names="seed_nodes"), batch_size=3).sample_asterism(graph, [2])
-    refused(lambda: epoch(twice), "seed 4 of 'paper' is twice in a batch of 3")
-    refused(lambda: twice.sample_subgraphs(torch.tensor([4]), torch.tensor([1])), "times are not served yet")
+    repeated_seeds = gb.ItemSampler(gb.ItemSet(torch.tensor([4, 9, 4]), names="seed_nodes"), batch_size=3).sample_asterism(graph, [2])
+    refused(lambda: epoch(repeated_seeds), "seed 4 of 'paper' is twice in a batch of 3")
+    refused(lambda: repeated_seeds.sample_subgraphs(torch.tensor([4]), torch.tensor([1])), "times are not served yet")
     refused(lambda: store.read("node", None, "label"), "give their ids")
     refused(lambda: store.update("node", None, "label", torch.zeros(1)), "can not be updated")
     refused(lambda: store.read("node", None, "words", torch.tensor([4])), "encode it as a tensor")
@@ -97,16 +97,16 @@ def one_type(graph: asterism.Graph) -> None:
 def several_types(graph: asterism.Graph) -> None:
     """Types by name: layers, blocks and features, drawn by weight."""
     triples = [tuple(t.name.split(":")) for t in graph.schema.edge_types]
-    known = {triple: edges(graph, ":".join(triple)) for triple in triples}
-    altitude = every_row(graph, "airport", "altitude")
+    edges_by_type = {triple: edges(graph, ":".join(triple)) for triple in triples}
+    altitude = feature_rows(graph, "airport", "altitude")
     airports = torch.from_numpy(next(iter(graph.scan_nodes("airport"))).ids[:100].copy())
     airlines = torch.from_numpy(next(iter(graph.scan_nodes("airline"))).ids[:20].copy())
     items = gb.ItemSetDict({"airport": gb.ItemSet(airports, names="seed_nodes"), "airline": gb.ItemSet(airlines, names="seed_nodes")})
     sampler = SubgraphSampler(gb.ItemSampler(items, batch_size=50, shuffle=True), graph, dict.fromkeys(triples, (2, 3)), prob_name="weight")
     pipe = sampler.fetch_feature(FeatureStore(graph), {"airport": ["altitude", "position"], "airline": []})
-    met: list[tuple[str, int]] = []
+    seen_seeds: list[tuple[str, int]] = []
     for batch in epoch(pipe, num_workers=1):
-        met += [(name, node) for name, nodes in batch.seed_nodes.items() for node in nodes.tolist()]
+        seen_seeds += [(name, node) for name, nodes in batch.seed_nodes.items() for node in nodes.tolist()]
         assert batch.node_features["airport", "altitude"].tolist() == [altitude[node] for node in batch.input_nodes["airport"].tolist()]
         assert batch.node_features["airport", "position"].shape == (len(batch.input_nodes["airport"]), 2)
         for block, layer, fanout in zip(batch.blocks, batch.sampled_subgraphs, (2, 3), strict=True):
@@ -115,11 +115,11 @@ def several_types(graph: asterism.Graph) -> None:
                 src, dst = (ends.long() for ends in block.edges(etype=triple))
                 ends = zip(rows[triple[0]][src].tolist(), columns[triple[-1]][dst].tolist(), strict=True)
                 eids = block.edges[triple].data[dgl.EID].tolist()
-                assert [known[triple][edge] for edge in eids] == list(ends)
-                degree = Counter(dst for _, dst in known[triple].values())
+                assert [edges_by_type[triple][edge] for edge in eids] == list(ends)
+                degree = Counter(dst for _, dst in edges_by_type[triple].values())
                 assert block.in_degrees(etype=triple).tolist() == [min(fanout, degree[node]) for node in columns[triple[-1]].tolist()]
-    wanted = [("airport", node) for node in airports.tolist()] + [("airline", node) for node in airlines.tolist()]
-    assert sorted(met) == sorted(wanted)
+    expected_seeds = [("airport", node) for node in airports.tolist()] + [("airline", node) for node in airlines.tolist()]
+    assert sorted(seen_seeds) == sorted(expected_seeds)
     refused(lambda: sampler.sample_subgraphs(torch.tensor([1, 2])), "seeds without a type")
     refused(lambda: FeatureStore(graph).read("node", None, "altitude", torch.tensor([1])), "of no type")
     refused(lambda: FeatureStore(graph).read("node", "airport", "iata", torch.tensor([1])), "encode it as a tensor")
@@ -141,16 +141,16 @@ def features_of_edges(client: asterism.Client) -> None:
     graph.upsert_nodes(src, "user", weights=src + 1.0, features={"words": [[i % 7] for i in src]})
     graph.upsert_edges(np.tile(src, 2), np.concatenate([(src + 1) % 50, (src + 7) % 50]), "met", features={"year": 1900 + np.arange(100)})
     graph.build(timeout_s=600)
-    with graph.pin() as held:
-        year = {(s, d): y for batch in held.scan_edges("met", ["year"]) for s, d, y in zip(batch.src, batch.dst, batch.features["year"], strict=True)}
-        store = FeatureStore(held, encode={"words": MultiHot(7)})
+    with graph.pin() as pinned:
+        year = {(s, d): y for batch in pinned.scan_edges("met", ["year"]) for s, d, y in zip(batch.src, batch.dst, batch.features["year"], strict=True)}
+        store = FeatureStore(pinned, encode={"words": MultiHot(7)})
         assert store.keys() == [("node", "user", "words"), ("edge", "user:met:user", "year")]
-        pipe = gb.ItemSampler(gb.ItemSet(50, names="seed_nodes"), batch_size=10).sample_asterism(held, [1, -1])
+        pipe = gb.ItemSampler(gb.ItemSet(50, names="seed_nodes"), batch_size=10).sample_asterism(pinned, [1, -1])
         for batch in epoch(pipe.fetch_feature(store, ["words", "weight"], ["year"])):
             assert batch.node_features["words"].argmax(1).tolist() == (batch.input_nodes % 7).tolist()
             assert batch.node_features["weight"].tolist() == (batch.input_nodes + 1).tolist()
             for block, layer, fetched in zip(batch.blocks, batch.sampled_subgraphs, batch.edge_features, strict=True):
-                ends = [nodes[at.long()].tolist() for nodes, at in zip([layer.original_row_node_ids] * 2, block.edges(), strict=True)]
+                ends = [nodes[rows.long()].tolist() for nodes, rows in zip([layer.original_row_node_ids] * 2, block.edges(), strict=True)]
                 assert fetched["year"].tolist() == [year[edge] for edge in zip(*ends, strict=True)]
             assert len(batch.edge_features[1]["year"]) == 20
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import packaging.version
 
 
-def _lend_packaging() -> None:
+def _provide_packaging() -> None:
     if importlib.util.find_spec("setuptools.extern") is not None:
         return
     extern = types.ModuleType("setuptools.extern")
@@ -28,21 +28,21 @@ def _lend_packaging() -> None:
     sys.modules["setuptools.extern.packaging.version"] = packaging.version
 
 
-def _stand_in_for_graphbolt() -> None:
+def _stub_graphbolt() -> None:
     torch = importlib.metadata.version("torch").split("+")[0]
     library = f"graphbolt/libgraphbolt_pytorch_{torch}.so"
     folder = Path(str(importlib.metadata.distribution("dgl").locate_file("dgl")))
     if not importlib.metadata.version("dgl").startswith("2.") or (folder / library).exists():
         return
     if importlib.util.find_spec("torchdata") is not None:
-        _leave_out(library)
+        _mark_as_loaded(library)
         return
     graphbolt = types.ModuleType("dgl.graphbolt")
     graphbolt.FusedCSCSamplingGraph = type("FusedCSCSamplingGraph", (), {})  # asked for in isinstance() only
     sys.modules["dgl.graphbolt"] = graphbolt
 
 
-def _leave_out(library: str) -> None:
+def _mark_as_loaded(library: str) -> None:
     """Let a library count as loaded that is not there."""
     from torch import classes
 
@@ -51,8 +51,8 @@ def _leave_out(library: str) -> None:
     classes.load_library = lambda path: None if path.endswith(library) else load(path)
 
 
-_lend_packaging()
-_stand_in_for_graphbolt()
+_provide_packaging()
+_stub_graphbolt()
 
 import dgl  # noqa: E402  # only now can it be imported
 import dgl.distributed  # noqa: E402, F401

@@ -28,72 +28,72 @@ EDGES = [
 TRIALS = COPIES * ROUNDS
 
 
-def served(client: asterism.Client) -> tuple[asterism.Graph, np.ndarray, np.ndarray]:
+def load_copies(client: asterism.Client) -> tuple[asterism.Graph, np.ndarray, np.ndarray]:
     """The copies as a space, and their edges' ends."""
     client.create_space("labor", {"direction": "both", "parts": 3, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
     graph = client.graph("labor")
     first = np.arange(COPIES) * SIZE
-    src, dst = ((first[:, None] + np.array([edge[at] for edge in EDGES])).ravel() for at in (0, 1))
+    src, dst = ((first[:, None] + np.array([edge[end] for edge in EDGES])).ravel() for end in (0, 1))
     graph.upsert_nodes(np.arange(COPIES * SIZE), "n")
     graph.upsert_edges(src, dst, "to", weights=np.tile([w for _, _, w in EDGES], COPIES))
     graph.build()
     return graph, src, dst
 
 
-def ours(graph: asterism.Graph, fanout: int, importance: int, *, weighted: bool) -> tuple[np.ndarray, list[int], dict[int, float]]:
+def sample_served(graph: asterism.Graph, fanout: int, importance: int, *, weighted: bool) -> tuple[np.ndarray, list[int], dict[int, float]]:
     """How often each edge was kept, how many nodes were met by each batch, and the weights of the last batch's edges."""
-    kept, met, weights = np.zeros(len(EDGES)), [], {}
+    edge_counts, node_counts, weights = np.zeros(len(EDGES)), [], {}
     nodes = (np.arange(COPIES)[:, None] * SIZE + SEEDS).ravel()
     for seed in range(ROUNDS):
-        sub = graph.sample_labor(nodes, [fanout], importance=importance, weighted=weighted, direction="in", seed=seed)
-        eids = sub.edge_ids["n:to:n"]
-        kept += np.bincount(eids % len(EDGES), minlength=len(EDGES))
-        met.append(len(sub.nodes["n"]))
-        weights = dict(zip(eids.tolist(), sub.weights["n:to:n"].tolist(), strict=True))
-    return kept, met, weights
+        subgraph = graph.sample_labor(nodes, [fanout], importance=importance, weighted=weighted, direction="in", seed=seed)
+        eids = subgraph.edge_ids["n:to:n"]
+        edge_counts += np.bincount(eids % len(EDGES), minlength=len(EDGES))
+        node_counts.append(len(subgraph.nodes["n"]))
+        weights = dict(zip(eids.tolist(), subgraph.weights["n:to:n"].tolist(), strict=True))
+    return edge_counts, node_counts, weights
 
 
-def theirs(whole: dgl.DGLGraph, fanout: int, importance: int, *, weighted: bool) -> tuple[np.ndarray, list[int], dict[int, float]]:
+def sample_with_dgl(full_graph: dgl.DGLGraph, fanout: int, importance: int, *, weighted: bool) -> tuple[np.ndarray, list[int], dict[int, float]]:
     """The same by DGL."""
-    kept, met, weights = np.zeros(len(EDGES)), [], {}
+    edge_counts, node_counts, weights = np.zeros(len(EDGES)), [], {}
     nodes = torch.from_numpy((np.arange(COPIES)[:, None] * SIZE + SEEDS).ravel())
     for seed in range(ROUNDS):
-        told = backend.zerocopy_to_dgl_ndarray(torch.tensor([10**9 + 7919 * seed]))
-        frontier, given = whole.sample_labors(nodes, fanout, prob="p" if weighted else None, importance_sampling=importance, random_seed=told)
+        seed_array = backend.zerocopy_to_dgl_ndarray(torch.tensor([10**9 + 7919 * seed]))
+        frontier, edge_weights = full_graph.sample_labors(nodes, fanout, prob="p" if weighted else None, importance_sampling=importance, random_seed=seed_array)
         eids = frontier.edata[dgl.EID].numpy()
-        kept += np.bincount(eids % len(EDGES), minlength=len(EDGES))
-        met.append(len(np.union1d(frontier.edges()[0].numpy(), nodes.numpy())))
-        weights = dict(zip(eids.tolist(), given[0].tolist(), strict=bool(len(given[0]))))
-    return kept, met, weights
+        edge_counts += np.bincount(eids % len(EDGES), minlength=len(EDGES))
+        node_counts.append(len(np.union1d(frontier.edges()[0].numpy(), nodes.numpy())))
+        weights = dict(zip(eids.tolist(), edge_weights[0].tolist(), strict=bool(len(edge_weights[0]))))
+    return edge_counts, node_counts, weights
 
 
 def compare(graph: asterism.Graph, src: np.ndarray, dst: np.ndarray) -> None:
     """Each edge's share within five standard errors and the 1e-3 that DGL's solver leaves; the nodes met, likewise."""
-    whole = dgl.graph((torch.from_numpy(src), torch.from_numpy(dst)), num_nodes=COPIES * SIZE)
-    whole.edata["p"] = torch.from_numpy(np.tile([w for _, _, w in EDGES], COPIES)).float()
+    full_graph = dgl.graph((torch.from_numpy(src), torch.from_numpy(dst)), num_nodes=COPIES * SIZE)
+    full_graph.edata["p"] = torch.from_numpy(np.tile([w for _, _, w in EDGES], COPIES)).float()
     for weighted in (False, True):
         for fanout, importance in ((2, 0), (2, 1), (3, 2), (3, -1)):
-            (mine, met, weights), (its, its_met, its_weights) = (
-                how(on, fanout, importance, weighted=weighted) for how, on in ((ours, graph), (theirs, whole))
+            (our_counts, our_nodes, our_weights), (dgl_counts, dgl_nodes, dgl_weights) = (
+                sample(source, fanout, importance, weighted=weighted) for sample, source in ((sample_served, graph), (sample_with_dgl, full_graph))
             )
-            what = f"weighted={weighted}, fanout {fanout}, importance {importance}"
-            assert ((mine > 0) == (its > 0)).all(), what
-            p = (mine + its) / (2 * TRIALS)
-            far = np.abs(mine - its) / TRIALS - (5 * np.sqrt(2 * p * (1 - p) / TRIALS) + 1e-3)
-            assert (far < 0).all(), f"{what}: {(mine / TRIALS).round(3).tolist()} and {(its / TRIALS).round(3).tolist()}"
+            label = f"weighted={weighted}, fanout {fanout}, importance {importance}"
+            assert ((our_counts > 0) == (dgl_counts > 0)).all(), label
+            p = (our_counts + dgl_counts) / (2 * TRIALS)
+            excess = np.abs(our_counts - dgl_counts) / TRIALS - (5 * np.sqrt(2 * p * (1 - p) / TRIALS) + 1e-3)
+            assert (excess < 0).all(), f"{label}: {(our_counts / TRIALS).round(3).tolist()} and {(dgl_counts / TRIALS).round(3).tolist()}"
             # A batch's nodes are COPIES independent trials of at most SIZE nodes.
-            error = np.sqrt(2 / ROUNDS * max(np.var(met), np.var(its_met), COPIES / 4))
-            assert abs(np.mean(met) - np.mean(its_met)) < 5 * error + 1e-3 * np.mean(met), f"{what}: {np.mean(met)} and {np.mean(its_met)} nodes"
+            error = np.sqrt(2 / ROUNDS * max(np.var(our_nodes), np.var(dgl_nodes), COPIES / 4))
+            assert abs(np.mean(our_nodes) - np.mean(dgl_nodes)) < 5 * error + 1e-3 * np.mean(our_nodes), f"{label}: {np.mean(our_nodes)} and {np.mean(dgl_nodes)} nodes"
             # The rule of edge weights is the same: alike where a node kept the same edges.
-            alike = 0
+            equal_rows = 0
             for copy in range(COPIES):
                 for s in SEEDS:
-                    own = [copy * len(EDGES) + at for at, edge in enumerate(EDGES) if edge[1] == s]
-                    both = [[e for e in own if e in some] for some in (weights, its_weights)]
-                    if both[0] == both[1] and len(both[0]) > 1:
-                        alike += 1
-                        assert np.allclose([weights[e] for e in own if e in weights], [its_weights[e] for e in own if e in its_weights], rtol=2e-3)
-            assert alike > 10 or not its_weights, what
+                    node_edges = [copy * len(EDGES) + index for index, edge in enumerate(EDGES) if edge[1] == s]
+                    kept_edges = [[e for e in node_edges if e in sampled_weights] for sampled_weights in (our_weights, dgl_weights)]
+                    if kept_edges[0] == kept_edges[1] and len(kept_edges[0]) > 1:
+                        equal_rows += 1
+                        assert np.allclose([our_weights[e] for e in node_edges if e in our_weights], [dgl_weights[e] for e in node_edges if e in dgl_weights], rtol=2e-3)
+            assert equal_rows > 10 or not dgl_weights, label
 
 
 def blocks(graph: asterism.Graph) -> None:
@@ -113,8 +113,8 @@ def blocks(graph: asterism.Graph) -> None:
 
 
 with asterism.connect(sys.argv[1]) as client:
-    made, src, dst = served(client)
-    compare(made, src, dst)
-    with made.pin() as held:
+    copies_graph, src, dst = load_copies(client)
+    compare(copies_graph, src, dst)
+    with copies_graph.pin() as held:
         blocks(held)
 print("OK")

@@ -36,8 +36,8 @@ def main(config: str, out: str) -> None:
         arrays |= {f"nfeat/{key}".replace("/", "|"): value for key, value in node_feats.items()}
         arrays |= {f"efeat/{key}".replace("/", "|"): value for key, value in edge_feats.items()}
         np.savez(Path(out) / f"part{part}.npz", **{key: value.numpy() for key, value in arrays.items()})
-        shown = {"name": name, "ntypes": list(ntypes), "etypes": [":".join(etype) for etype in etypes]}
-        (Path(out) / f"part{part}.json").write_text(json.dumps(shown))
+        summary = {"name": name, "ntypes": list(ntypes), "etypes": [":".join(etype) for etype in etypes]}
+        (Path(out) / f"part{part}.json").write_text(json.dumps(summary))
 
 
 if __name__ == "__main__":

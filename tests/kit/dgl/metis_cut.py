@@ -16,14 +16,14 @@ from dgl_shim import dgl
 
 
 def main(parts: str, *folders: str) -> None:
-    cuts = []
+    cut_sizes = []
     for folder in folders:
         src, dst, nodes = (torch.from_numpy(np.load(f"{folder}/{name}.npy")) for name in ("src", "dst", "nodes"))
         graph = dgl.graph((src, dst), num_nodes=int(nodes))
         with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
             owners = dgl.metis_partition_assignment(graph, int(parts))
-        cuts.append(int((owners[src] != owners[dst]).sum()))
-    print(json.dumps(cuts))
+        cut_sizes.append(int((owners[src] != owners[dst]).sum()))
+    print(json.dumps(cut_sizes))
 
 
 if __name__ == "__main__":

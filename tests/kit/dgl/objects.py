@@ -17,13 +17,13 @@ from asterism_proto.errors import InvalidRequest
 
 def one_type(client: asterism.Client) -> None:
     """A homogeneous graph of 32-bit ids, with parallel edges and loops."""
-    draw = torch.Generator().manual_seed(1)
-    src, dst = torch.randint(40, (2, 200), generator=draw, dtype=torch.int32)
+    generator = torch.Generator().manual_seed(1)
+    src, dst = torch.randint(40, (2, 200), generator=generator, dtype=torch.int32)
     graph = dgl.graph((src, dst), num_nodes=45)
-    graph.ndata["x"] = torch.rand(45, 3, generator=draw, dtype=torch.float64)
-    graph.ndata["train_mask"] = torch.rand(45, generator=draw) < 0.5
-    graph.edata["weight"] = torch.rand(200, generator=draw)
-    graph.edata["year"] = torch.randint(2000, 2020, (200,), generator=draw)
+    graph.ndata["x"] = torch.rand(45, 3, generator=generator, dtype=torch.float64)
+    graph.ndata["train_mask"] = torch.rand(45, generator=generator) < 0.5
+    graph.edata["weight"] = torch.rand(200, generator=generator)
+    graph.edata["year"] = torch.randint(2000, 2020, (200,), generator=generator)
     loaded = client.load_graph("one", graph, build=True, parts=2)
     assert (loaded.nodes, loaded.edges, loaded.version, loaded.left_out) == (45, 200, 1, ())
     space = client.graph("one")
@@ -64,16 +64,16 @@ def refusals(client: asterism.Client) -> None:
     """Weights that are none, with their rows; a block, which is no whole graph."""
     graph = dgl.graph(([0, 1], [1, 0]))
     graph.edata["weight"] = torch.tensor([1.0, -3.0])
-    for wrong, said in (
+    for bad_graph, expected_text in (
         (graph, "edge type 'node:edge:node': the weight of row 1 is -3.0"),
         (dgl.create_block(([0], [0])), "the graph is a block"),
     ):
-        told = ""
+        message = ""
         try:
-            client.load_graph("refused", wrong)
+            client.load_graph("refused", bad_graph)
         except InvalidRequest as error:
-            told = error.message
-        assert said in told, told or f"not refused: {said}"
+            message = error.message
+        assert expected_text in message, message or f"not refused: {expected_text}"
     assert sorted(space.name for space in client.spaces()) == ["one", "several"]
 
 

@@ -28,10 +28,10 @@ def main(folder: str, out: str, parts: str, method: str) -> None:
     graph = dgl.graph((src, dst), num_nodes=len(feat))
     graph.ndata["feat"] = feat
     del src, dst, feat
-    before, began = resident("VmRSS"), time.perf_counter()
+    before, started = resident("VmRSS"), time.perf_counter()
     with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
         dgl.distributed.partition_graph(graph, "graph", int(parts), out, part_method=method)
-    print(json.dumps({"seconds": time.perf_counter() - began, "peak": resident("VmHWM"), "before": before}))
+    print(json.dumps({"seconds": time.perf_counter() - started, "peak": resident("VmHWM"), "before": before}))
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ import torch
 from dgl_shim import dgl
 
 
-def main(bought: str, users: int, items: int, rounds: int, walks: int, out: str) -> None:
+def main(pairs_path: str, users: int, items: int, repeat_count: int, walks: int, out: str) -> None:
     """Sum the visits of that many rounds, in two ways to walk."""
-    pairs = np.load(bought)
+    pairs = np.load(pairs_path)
     ends = {"user": torch.from_numpy(pairs["users"]), "item": torch.from_numpy(pairs["items"])}
     graph = dgl.heterograph(
         {("user", "buys", "item"): (ends["user"], ends["item"]), ("item", "bought", "user"): (ends["item"], ends["user"])},
@@ -20,12 +20,12 @@ def main(bought: str, users: int, items: int, rounds: int, walks: int, out: str)
     torch.manual_seed(1)
     dgl.seed(1)
     visits = np.zeros((2, items - 1, items), np.int64)
-    for at, (traversals, termination) in enumerate(((2, 0.5), (4, 0.25))):
+    for index, (traversals, termination) in enumerate(((2, 0.5), (4, 0.25))):
         sampler = dgl.sampling.PinSAGESampler(graph, "item", "user", traversals, termination, walks, items)
-        for _ in range(rounds):
-            found = sampler(torch.arange(items - 1))
-            near, seeds = found.all_edges(form="uv")
-            np.add.at(visits[at], (seeds.numpy(), near.numpy()), found.edata["weights"].numpy())
+        for _ in range(repeat_count):
+            sampled = sampler(torch.arange(items - 1))
+            neighbors, seeds = sampled.all_edges(form="uv")
+            np.add.at(visits[index], (seeds.numpy(), neighbors.numpy()), sampled.edata["weights"].numpy())
     np.save(out, visits)
 
 

@@ -10,20 +10,20 @@ import dgl
 import torch
 
 
-def main(asked: str) -> None:
-    """Draw as ``asked`` says: nodes, edges (src, dst), fanouts in hop order, the seed node, how many times."""
-    given = json.loads(asked)
+def main(request_text: str) -> None:
+    """Draw as ``request_text`` says: nodes, edges (src, dst), fanouts in hop order, the seed node, how many times."""
+    request = json.loads(request_text)
     dgl.seed(5)
     torch.manual_seed(5)
-    src, dst = torch.tensor(given["edges"]).T
-    graph = dgl.graph((src, dst), num_nodes=given["nodes"])
-    sampler = dgl.dataloading.ShaDowKHopSampler(given["fanouts"][::-1])
+    src, dst = torch.tensor(request["edges"]).T
+    graph = dgl.graph((src, dst), num_nodes=request["nodes"])
+    sampler = dgl.dataloading.ShaDowKHopSampler(request["fanouts"][::-1])
     counts: Counter[str] = Counter()
-    for _ in range(given["times"]):
-        nodes, roots, sub = sampler.sample(graph, torch.tensor([given["seed"]]))
-        inside = torch.isin(src, nodes) & torch.isin(dst, nodes)
-        assert sub.num_edges() == int(inside.sum())
-        assert nodes[0] == roots[0] == given["seed"]
+    for _ in range(request["times"]):
+        nodes, roots, subgraph = sampler.sample(graph, torch.tensor([request["seed"]]))
+        is_inside = torch.isin(src, nodes) & torch.isin(dst, nodes)
+        assert subgraph.num_edges() == int(is_inside.sum())
+        assert nodes[0] == roots[0] == request["seed"]
         counts[",".join(map(str, sorted(nodes.tolist())))] += 1
     print(json.dumps(counts))
 

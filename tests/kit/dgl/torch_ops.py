@@ -40,7 +40,7 @@ assert ops.scatter_max(torch.tensor([-1e10]), [0], 1).tolist() == [-1e10]
 assert ops.scatter_add(torch.zeros(0, 2), torch.zeros(0, dtype=torch.int64), 3).shape == (3, 2)
 
 
-def refused(call: Callable[[], object]) -> str:
+def error_message(call: Callable[[], object]) -> str:
     """What a refusal says."""
     try:
         call()
@@ -49,9 +49,9 @@ def refused(call: Callable[[], object]) -> str:
     return "nothing was refused"
 
 
-assert "indices[1] = 5" in refused(lambda: ops.gather(rows, [0, 5]))
-assert "one index per update" in refused(lambda: ops.scatter_add(ties, [0], 3))
-assert "indices[4] = -1" in refused(lambda: ops.scatter_max(ties, [0, 1, 2, 3, -1], 4))
-assert "one dimension" in refused(lambda: ops.scatter_mean(ties, [[0]], 4))
-assert "size -1" in refused(lambda: ops.scatter_add(ties, [0, 0, 0, 0, 0], -1))
+assert "indices[1] = 5" in error_message(lambda: ops.gather(rows, [0, 5]))
+assert "one index per update" in error_message(lambda: ops.scatter_add(ties, [0], 3))
+assert "indices[4] = -1" in error_message(lambda: ops.scatter_max(ties, [0, 1, 2, 3, -1], 4))
+assert "one dimension" in error_message(lambda: ops.scatter_mean(ties, [[0]], 4))
+assert "size -1" in error_message(lambda: ops.scatter_add(ties, [0, 0, 0, 0, 0], -1))
 print("OK")

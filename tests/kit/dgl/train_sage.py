@@ -53,7 +53,7 @@ def accuracy(loader: Callable[[Any, list[int], bool], Iterable[Any]], fetch: Cal
     random.seed(seed)
     np.random.seed(seed)
     split = fetch("split", torch.arange(nodes))
-    train, test = (torch.nonzero(split == which).reshape(-1) for which in (TRAIN, TEST))
+    train, test = (torch.nonzero(split == split_id).reshape(-1) for split_id in (TRAIN, TEST))
     labels = fetch("y", torch.arange(nodes))
     model = Sage(fetch("x", torch.arange(1)).shape[1], int(labels.max()) + 1)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
@@ -73,12 +73,12 @@ def accuracy(loader: Callable[[Any, list[int], bool], Iterable[Any]], fetch: Cal
     return right / len(test)
 
 
-def whole(path: str, seeds: int, epochs: int) -> list[float]:
-    held = np.load(path)
-    (name,) = (key.split("/")[1] for key in held.files if key.startswith("edges/") and key.endswith("/src"))
-    src, dst = (torch.from_numpy(held[f"edges/{name}/{end}"]) for end in ("src", "dst"))
-    graph = dgl.graph((src, dst), num_nodes=int(held["num_nodes/_N"]))
-    features = {key: torch.from_numpy(held[f"ndata/_N/{key}"]) for key in ("x", "y", "split")}
+def train_on_full_graph(path: str, seeds: int, epochs: int) -> list[float]:
+    arrays = np.load(path)
+    (name,) = (key.split("/")[1] for key in arrays.files if key.startswith("edges/") and key.endswith("/src"))
+    src, dst = (torch.from_numpy(arrays[f"edges/{name}/{end}"]) for end in ("src", "dst"))
+    graph = dgl.graph((src, dst), num_nodes=int(arrays["num_nodes/_N"]))
+    features = {key: torch.from_numpy(arrays[f"ndata/_N/{key}"]) for key in ("x", "y", "split")}
 
     def loader(nodes: Any, fanouts: list[int], shuffle: bool) -> Any:
         return dgl.dataloading.DataLoader(graph, nodes, dgl.dataloading.NeighborSampler(fanouts), batch_size=BATCH, shuffle=shuffle)
@@ -86,7 +86,7 @@ def whole(path: str, seeds: int, epochs: int) -> list[float]:
     return [accuracy(loader, lambda key, ids: features[key][ids], graph.num_nodes(), seed, epochs) for seed in range(seeds)]
 
 
-def trainer(config: str, ip_config: str, out: str, seeds: int, epochs: int) -> None:
+def train_distributed(config: str, ip_config: str, out: str, seeds: int, epochs: int) -> None:
     dgl.distributed.initialize(ip_config)
     book, name, *_ = dgl.distributed.load_partition_book(config, 0)
     graph = dgl.distributed.DistGraph(name, gpb=book, part_config=config)
@@ -95,8 +95,8 @@ def trainer(config: str, ip_config: str, out: str, seeds: int, epochs: int) -> N
         sampler = dgl.dataloading.NeighborSampler(fanouts)
         return dgl.dataloading.DistNodeDataLoader(graph, nodes, sampler, batch_size=BATCH, shuffle=shuffle, drop_last=False)
 
-    found = [accuracy(loader, lambda key, ids: graph.ndata[key][ids], graph.num_nodes(), seed, epochs) for seed in range(seeds)]
-    Path(f"{out}.making").write_text(json.dumps(found))
+    accuracies = [accuracy(loader, lambda key, ids: graph.ndata[key][ids], graph.num_nodes(), seed, epochs) for seed in range(seeds)]
+    Path(f"{out}.making").write_text(json.dumps(accuracies))
     Path(f"{out}.making").rename(out)
 
 
@@ -111,26 +111,26 @@ def private_shm() -> None:
         raise SystemExit("no /dev/shm of its own for a server: this needs the right to mount")
 
 
-def reserved_ports(count: int) -> list[socket.socket]:
+def reserve_ports(count: int) -> list[socket.socket]:
     """Return sockets that are bound and do not listen: while they are open, a server that sets SO_REUSEADDR gets their ports, and nobody else."""
-    held = []
+    sockets = []
     for _ in range(count):
-        held.append(socket.socket())
-        held[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held[-1].bind(("127.0.0.1", 0))
-    return held
+        sockets.append(socket.socket())
+        sockets[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sockets[-1].bind(("127.0.0.1", 0))
+    return sockets
 
 
-def served(config: str, folder: Path, seeds: int, epochs: int) -> list[float]:
+def train_served(config: str, folder: Path, seeds: int, epochs: int) -> list[float]:
     """One server per part and a trainer, all ended in the end."""
     parts = int(json.loads(Path(config).read_text())["num_parts"])
     ip_config, out = folder / "ip_config.txt", folder / "served.json"
-    reserved = reserved_ports(parts)
-    ip_config.write_text("".join(f"127.0.0.1 {held.getsockname()[1]}\n" for held in reserved))
+    reserved = reserve_ports(parts)
+    ip_config.write_text("".join(f"127.0.0.1 {reserved_socket.getsockname()[1]}\n" for reserved_socket in reserved))
     private_shm()
     children: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(role: str, *words: object) -> None:
+    def start(role: str, *arguments: object) -> None:
         settings = {
             "DGL_DIST_MODE": "distributed",
             "DGL_DIST_DEBUG": "1",
@@ -139,60 +139,60 @@ def served(config: str, folder: Path, seeds: int, epochs: int) -> list[float]:
             "DGL_NUM_SAMPLER": "0",
             "DGL_ROLE": "client" if role == "train" else "server",
         }
-        command = ["env", *(f"{key}={value}" for key, value in settings.items()), sys.executable, "-u", __file__, role, *map(str, words)]
-        name = f"{role}{words[0] if role == 'serve' else ''}"
+        command = ["env", *(f"{key}={value}" for key, value in settings.items()), sys.executable, "-u", __file__, role, *map(str, arguments)]
+        name = f"{role}{arguments[0] if role == 'serve' else ''}"
         with (folder / f"{name}.log").open("wb") as log:
             children[name] = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
-    until = time.monotonic() + LIMIT_S
+    deadline = time.monotonic() + LIMIT_S
     try:
         for part in range(parts):
             start("serve", part, ip_config, config)
         for part in range(parts):
             while b"Server is waiting for connections" not in (folder / f"serve{part}.log").read_bytes():
-                check(children, folder, until)
+                check_children(children, folder, deadline)
         start("train", config, ip_config, out, seeds, epochs)
         while not out.exists():
-            check(children, folder, until)
-        found: list[float] = json.loads(out.read_text())
-        return found
+            check_children(children, folder, deadline)
+        accuracies: list[float] = json.loads(out.read_text())
+        return accuracies
     finally:
         for child in children.values():
             child.kill()
             child.wait()
-        for held in reserved:
-            held.close()
+        for reserved_socket in reserved:
+            reserved_socket.close()
 
 
-def check(children: dict[str, subprocess.Popen[bytes]], folder: Path, until: float) -> None:
+def check_children(children: dict[str, subprocess.Popen[bytes]], folder: Path, deadline: float) -> None:
     """Wait a little; end where a child has ended, or it takes too long."""
     time.sleep(0.05)
     ended = [name for name, child in children.items() if child.poll() is not None]
     ended = [name for name in ended if name != "train" or not (folder / "served.json").exists()]
-    if ended or time.monotonic() > until:
+    if ended or time.monotonic() > deadline:
         raise SystemExit(
             f"{ended} ended, or it takes too long:\n" + "\n".join((folder / f"{name}.log").read_text()[-2000:] for name in ended or children)
         )
 
 
 def main(config: str, path: str, folder: str, seeds: str, epochs: str) -> None:
-    alone = whole(path, int(seeds), int(epochs))
-    print(json.dumps({"whole": alone, "served": served(config, Path(folder), int(seeds), int(epochs))}))
+    single_process = train_on_full_graph(path, int(seeds), int(epochs))
+    print(json.dumps({"whole": single_process, "served": train_served(config, Path(folder), int(seeds), int(epochs))}))
 
 
-def child(role: str, *words: str) -> None:
+def run_child(role: str, *arguments: str) -> None:
     """A process that `served` started; it ends with that one."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     torch.set_num_threads(1)
     if role == "train":
-        config, ip_config, out, seeds, epochs = words
-        trainer(config, ip_config, out, int(seeds), int(epochs))
+        config, ip_config, out, seeds, epochs = arguments
+        train_distributed(config, ip_config, out, int(seeds), int(epochs))
         os._exit(0)  # what DGL does at a client's end waits for servers, which are ended
-    part, ip_config, config = words
+    part, ip_config, config = arguments
     if int(part):
         private_shm()
     dgl.distributed.DistGraphServer(int(part), ip_config, 1, 1, config).start()
 
 
 if __name__ == "__main__":
-    (child if sys.argv[1] in ("serve", "train") else main)(*sys.argv[1:])
+    (run_child if sys.argv[1] in ("serve", "train") else main)(*sys.argv[1:])

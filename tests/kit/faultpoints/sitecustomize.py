@@ -25,84 +25,84 @@ from collections.abc import Callable
 from typing import Any
 
 
-def _file() -> str:
+def _faults_path() -> str:
     return os.environ.get("ASTERISM_TEST_FAULTS", "")  # noqa: TID251 - it comes before any settings
 
 
-def _told() -> dict[str, Any]:
-    name = _file()
+def _read_faults() -> dict[str, Any]:
+    name = _faults_path()
     if not name:
         return {}
     try:
         with open(name) as file:
-            found: dict[str, Any] = json.load(file)
+            faults: dict[str, Any] = json.load(file)
     except (OSError, ValueError):
         return {}
-    return found
+    return faults
 
 
 _armed = ""
 
 
-def _then_wait(work: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(work)
-    def waiting(*args: Any, **kwargs: Any) -> Any:
+def _wait_after(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         global _armed
-        done = work(*args, **kwargs)
+        result = function(*args, **kwargs)
         if _armed:
-            here, _armed = _armed, ""
-            with open(_file() + ".reached", "a") as file:
-                file.write(f"{os.getpid()} {here}\n")
-            while _held(here):
+            reached, _armed = _armed, ""
+            with open(_faults_path() + ".reached", "a") as file:
+                file.write(f"{os.getpid()} {reached}\n")
+            while _is_held(reached):
                 time.sleep(0.01)
-        return done
+        return result
 
-    return waiting
-
-
-def _held(name: str) -> bool:
-    return name in _told().get("hold_build_in", ())
+    return wrapper
 
 
-def _in_build(module: Any) -> None:
+def _is_held(name: str) -> bool:
+    return name in _read_faults().get("hold_build_in", ())
+
+
+def _patch_build(module: Any) -> None:
     """Wait after the first thing that a pass does: some of it is there, and some is not."""
     from storaged.store import engine, image_writer, tables
 
-    def phase(self: Any, name: str, plain: Callable[..., None] = module.Progress.phase) -> None:
+    def phase(self: Any, name: str, original: Callable[..., None] = module.Progress.phase) -> None:
         global _armed
-        _armed = name if _held(name) else ""
-        plain(self, name)
+        _armed = name if _is_held(name) else ""
+        original(self, name)
 
     module.Progress.phase = phase
-    module.Progress.step = _then_wait(module.Progress.step)
+    module.Progress.step = _wait_after(module.Progress.step)
     for owner, names in (
         (tables.TableWriter, ("append",)),
-        (image_writer.Appended, ("append",)),
-        (image_writer.Files, ("create", "map")),
+        (image_writer.AppendFile, ("append",)),
+        (image_writer.ArrayFiles, ("create", "map")),
         (image_writer, ("_seal",)),
         (engine.RocksEngine, ("flush",)),
     ):
         for name in names:
-            setattr(owner, name, _then_wait(getattr(owner, name)))
+            setattr(owner, name, _wait_after(getattr(owner, name)))
 
 
-def _in_metad(module: Any) -> None:
-    def write(self: Any, changes: Any, plain: Callable[..., None] = module.RocksStore.write) -> None:
-        told = _told()
+def _patch_metad(module: Any) -> None:
+    def write(self: Any, changes: Any, original: Callable[..., None] = module.RocksStore.write) -> None:
+        faults = _read_faults()
 
         def die_at(point: str) -> None:
-            prefix = told.get(point)
+            prefix = faults.get(point)
             if prefix and any(key.startswith(prefix.encode()) and value is not None for key, value in changes.items()):
                 os.kill(os.getpid(), signal.SIGKILL)
 
         die_at("die_before_write_of")
-        plain(self, changes)
+        original(self, changes)
         die_at("die_after_write_of")
 
     module.RocksStore.write = write
 
 
-def _in_grpc(module: Any) -> None:
+def _patch_grpc(module: Any) -> None:
     """Keep the clock of the wall that its other half, which is not Python, has: both tell each other times of day."""
     module.time = types.SimpleNamespace(**{**vars(time), "time": plain_time})
 
@@ -112,9 +112,9 @@ class _Finder(importlib.abc.MetaPathFinder):
 
     def __init__(self) -> None:
         self._changes: dict[str, Callable[[Any], None]] = {
-            "storaged.build.progress": _in_build,
-            "metad.store.rocks": _in_metad,
-            **dict.fromkeys(("grpc._server", "grpc._channel", "grpc._common"), _in_grpc),
+            "storaged.build.progress": _patch_build,
+            "metad.store.rocks": _patch_metad,
+            **dict.fromkeys(("grpc._server", "grpc._channel", "grpc._common"), _patch_grpc),
         }
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
@@ -136,5 +136,5 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 plain_time, plain_time_ns = time.time, time.time_ns
 sys.meta_path.insert(0, _Finder())
-time.time = lambda: plain_time() + _told().get("wall_ahead_s", 0)
-time.time_ns = lambda: plain_time_ns() + int(_told().get("wall_ahead_s", 0) * 1e9)
+time.time = lambda: plain_time() + _read_faults().get("wall_ahead_s", 0)
+time.time_ns = lambda: plain_time_ns() + int(_read_faults().get("wall_ahead_s", 0) * 1e9)

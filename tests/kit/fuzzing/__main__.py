@@ -13,18 +13,18 @@ import sys
 from pathlib import Path
 
 from asterism_proto.arrays import Frame
-from graphkit.jit import CHECKED
+from graphkit.jit import CHECK_BOUNDS
 from tests.kit.fuzzing import campaign, corpus
-from tests.kit.fuzzing.guarded import guarded
+from tests.kit.fuzzing.guarded import guard_version
 from tests.kit.fuzzing.mutations import Mutation
-from tests.kit.fuzzing.services import Recorded, Services, services
+from tests.kit.fuzzing.services import RecordedCall, Services, services
 
 
 def protect(running: Services, *, before: bool) -> None:
     """Serve every version from arrays at protected pages."""
     for storaged in running.storageds:
-        for held in storaged._holdings._spaces.values():
-            held.versions = {number: guarded(version, before=before) for number, version in held.versions.items()}
+        for local_space in storaged._local_spaces._spaces.values():
+            local_space.versions = {version_number: guard_version(version, before=before) for version_number, version in local_space.versions.items()}
 
 
 def main() -> int:
@@ -37,40 +37,40 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=12)
     parser.add_argument("--guard", choices=["after", "before"])
     parser.add_argument("--timeout-s", type=float, default=30.0)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     faulthandler.enable()
-    note = (asked.folder / "last-request").open("w")
+    log_file = (arguments.folder / "last-request").open("w")
 
-    def begun(text: str) -> None:
-        note.seek(0)
-        note.truncate()
-        note.write(text)
-        note.flush()
+    def log_request(text: str) -> None:
+        log_file.seek(0)
+        log_file.truncate()
+        log_file.write(text)
+        log_file.flush()
 
-    with services(asked.folder, asked.storageds) as running:
-        if asked.guard:
-            protect(running, before=asked.guard == "before")
-        requests = corpus.read(asked.folder, asked.each)
+    with services(arguments.folder, arguments.storageds) as running:
+        if arguments.guard:
+            protect(running, before=arguments.guard == "before")
+        requests = corpus.read(arguments.folder, arguments.each)
 
-        def send(original: Recorded, changed: Mutation) -> object:
-            return running.answer(original.host, original.method, Frame(changed.head, changed.arrays), asked.timeout_s)
+        def send(original: RecordedCall, changed: Mutation) -> object:
+            return running.call_storaged(original.host, original.method, Frame(changed.head, changed.arrays), arguments.timeout_s)
 
-        before = corpus.answers(running, requests)
-        found = campaign.run(requests, send, count=asked.count, seed=asked.seed, begun=begun)
-        begun("none: the campaign is over")
-        same = before == corpus.answers(running, requests)
+        before = corpus.response_digests(running, requests)
+        outcome = campaign.run(requests, send, count=arguments.count, seed=arguments.seed, on_request=log_request)
+        log_request("none: the campaign is over")
+        unchanged = before == corpus.response_digests(running, requests)
     print(
         json.dumps(
             {
-                "checked": CHECKED,
-                "requests": found.requests,
-                "faults": [f"{place}: {request}" for place, request in found.faults.items()],
-                "same": same,
+                "checked": CHECK_BOUNDS,
+                "requests": outcome.requests,
+                "faults": [f"{fault_location}: {request}" for fault_location, request in outcome.faults.items()],
+                "same": unchanged,
             }
         )
     )
-    print(found.table(), file=sys.stderr)
-    return 0 if same and not found.faults else 1
+    print(outcome.table(), file=sys.stderr)
+    return 0 if unchanged and not outcome.faults else 1
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ HANG_S = 60.0
 """Seconds after which a request counts as hanging: a time limit that no request comes near, on however busy a machine."""
 
 
-class Original(Protocol):
+class RecordedRequest(Protocol):
     """A recorded request."""
 
     @property
@@ -32,7 +32,7 @@ class Original(Protocol):
         """Of its method."""
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """The method and the destination, for messages."""
 
     @property
@@ -44,7 +44,7 @@ class Original(Protocol):
         """The sections; empty for a plain message."""
 
 
-Request = TypeVar("Request", bound=Original)
+Request = TypeVar("Request", bound=RecordedRequest)
 Send = Callable[[Request, Mutation], object]
 """Sends a changed request to the destination of the original; raises the error of the reply."""
 
@@ -72,37 +72,37 @@ class Outcome:
             lines.append(method.ljust(24) + "".join(str(cell).rjust(16) for cell in cells))
         return "\n".join(lines)
 
-    def observe(self, name: str, described: str, send: Callable[[], object]) -> None:
+    def observe(self, name: str, description: str, send: Callable[[], object]) -> None:
         """Send a request and count its outcome."""
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
             send()
             outcome = ANSWERED
         except Internal as error:
-            outcome = self._fault(described, error)
+            outcome = self._fault(description, error)
         except AsterismError as error:
             outcome = type(error).__name__
         except Exception as error:  # a server answers Internal for it
-            outcome = self._fault(described, error)
-        took = time.monotonic() - begun
-        if took > HANG_S:
-            self.faults[f"{name} hangs"] = f"{described}: {took:.1f} s"
+            outcome = self._fault(description, error)
+        elapsed_s = time.monotonic() - started
+        if elapsed_s > HANG_S:
+            self.faults[f"{name} hangs"] = f"{description}: {elapsed_s:.1f} s"
         self.counts[name, outcome] += 1
 
-    def _fault(self, described: str, error: BaseException) -> str:
+    def _fault(self, description: str, error: BaseException) -> str:
         frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if "/services/" in frame.filename or "/asterism_proto/" in frame.filename] or list(frames)
-        place = f"{type(error).__name__} at {Path(own[-1].filename).name}:{own[-1].name}:{own[-1].lineno}"
-        self.faults.setdefault(place, f"{described}: {error!r}")
+        service_frames = [frame for frame in frames if "/services/" in frame.filename or "/asterism_proto/" in frame.filename] or list(frames)
+        fault_location = f"{type(error).__name__} at {Path(service_frames[-1].filename).name}:{service_frames[-1].name}:{service_frames[-1].lineno}"
+        self.faults.setdefault(fault_location, f"{description}: {error!r}")
         return FAULT
 
 
-def donors_of(corpus: Iterable[Original]) -> Donors:
+def collect_donors(corpus: Iterable[RecordedRequest]) -> Donors:
     """Return the messages, texts and arrays of all requests of a corpus."""
-    made = Donors()
+    donors = Donors()
     for request in corpus:
-        made.add(request.head, request.arrays)
-    return made
+        donors.add(request.head, request.arrays)
+    return donors
 
 
 def run(
@@ -111,8 +111,8 @@ def run(
     *,
     count: int,
     seed: int,
-    begun: Callable[[str], None] = lambda _: None,
-    most_faults: int = 50,
+    on_request: Callable[[str], None] = lambda _: None,
+    max_faults: int = 50,
 ) -> Outcome:
     """Send ``count`` mutations of recorded requests, each request of the corpus in turn.
 
@@ -122,19 +122,19 @@ def run(
     send : callable
     count, seed : int
         The same two give the same requests.
-    begun : callable
+    on_request : callable
         Called with a description before each request, for example to store it for the case of a crash.
-    most_faults : int
+    max_faults : int
         The campaign ends after this number of requests with faults.
     """
-    outcome, donors = Outcome(), donors_of(corpus)
-    streams = [mutations(request.head, request.arrays, np.random.default_rng([seed, place]), donors) for place, request in enumerate(corpus)]
-    for number in range(count):
-        place = number % len(corpus)
-        request, changed = corpus[place], next(streams[place])
-        described = f"seed {seed}, request {number}, {request.described}: {', '.join(changed.edits)}"
-        begun(f"{described}\n{changed.head}"[:20000])
-        outcome.observe(request.name, described, lambda r=request, c=changed: send(r, c))
-        if sum(found for (_, name), found in outcome.counts.items() if name == FAULT) >= most_faults:
+    outcome, donors = Outcome(), collect_donors(corpus)
+    streams = [mutations(request.head, request.arrays, np.random.default_rng([seed, index]), donors) for index, request in enumerate(corpus)]
+    for request_number in range(count):
+        index = request_number % len(corpus)
+        request, changed = corpus[index], next(streams[index])
+        description = f"seed {seed}, request {request_number}, {request.description}: {', '.join(changed.edits)}"
+        on_request(f"{description}\n{changed.head}"[:20000])
+        outcome.observe(request.name, description, lambda r=request, c=changed: send(r, c))
+        if sum(fault_count for (_, name), fault_count in outcome.counts.items() if name == FAULT) >= max_faults:
             break
     return outcome

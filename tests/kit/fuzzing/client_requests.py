@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from asterism_proto.arrays import Frame
 from asterism_proto.methods import Method
-from daemonkit.calls import Call, Content, Handler, LocalTransport
+from daemonkit.calls import CallContext, Content, Handler, LocalTransport
 from tests.kit.fuzzing.campaign import HANG_S, Send
 
 
@@ -29,13 +29,13 @@ class Request:
         return self.method.name
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """Return the name of the method: there is one destination."""
         return self.method.name
 
     def shape(self) -> tuple[str, ...]:
         """Return the method with the fields and arrays of the request."""
-        return (self.method.path, *sorted(described.name for described, _ in self.head.ListFields()), *sorted(self.arrays))
+        return (self.method.path, *sorted(field.name for field, _ in self.head.ListFields()), *sorted(self.arrays))
 
 
 class Recorder(LocalTransport):
@@ -43,31 +43,31 @@ class Recorder(LocalTransport):
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
         super().__init__(handlers)
-        self._kept: dict[tuple[str, ...], Request] = {}
+        self._recorded: dict[tuple[str, ...], Request] = {}
 
     @property
     def requests(self) -> list[Request]:
         """The recorded requests."""
-        return list(self._kept.values())
+        return list(self._recorded.values())
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """Handle a request, and keep it."""
         head, arrays = (
             (request.head, {name: np.array(array) for name, array in request.arrays.items()}) if isinstance(request, Frame) else (request, {})
         )
-        kept = Request(method=method, head=head, arrays=arrays)
-        self._kept.setdefault(kept.shape(), kept)
+        recorded = Request(method=method, head=head, arrays=arrays)
+        self._recorded.setdefault(recorded.shape(), recorded)
         return super().call(method, request, timeout_s)
 
 
-def sender(handlers: Mapping[str, Handler], timeout_s: float = HANG_S / 3) -> Send[Request]:
+def make_sender(handlers: Mapping[str, Handler], timeout_s: float = HANG_S / 3) -> Send[Request]:
     """Return what sends the requests of a campaign to handlers, by path of the method."""
     return lambda request, changed: send(handlers, request.method, changed.head, changed.arrays, timeout_s)
 
 
 def send(handlers: Mapping[str, Handler], method: Method, head: Any, arrays: Mapping[str, NDArray[Any]], timeout_s: float) -> Content:
     """Handle a request as a server does, and encode the reply."""
-    data = method.pack(Frame(head, arrays) if method.framed else head)
-    reply = handlers[method.path](method.unpack_request(data), Call.within(timeout_s))
+    data = method.pack(Frame(head, arrays) if method.is_framed else head)
+    reply = handlers[method.path](method.unpack_request(data), CallContext.with_timeout(timeout_s))
     method.pack(reply)
     return reply

@@ -11,7 +11,7 @@ from asterism_proto.arrays import Frame, encode
 from asterism_proto.errors import AsterismError
 from asterism_proto.v1 import storaged_pb2 as pb
 from tests.kit import cases
-from tests.kit.fuzzing.services import Recorded, Services, distinct, services
+from tests.kit.fuzzing.services import RecordedCall, Services, select_distinct, services
 
 _NAME = "requests.pickle"
 _WRITES = ("write_blocks", "exists", "list_births", "read_births")
@@ -24,31 +24,31 @@ def record(folder: Path, storageds: int, placement: str = "mix64") -> None:
         graph = cases.load(running.client, "cases", placement)
         for call in cases.calls(graph).values():
             call()
-    kept = [(one.host, one.method, type(one.head).__name__, one.head.SerializeToString(), one.arrays) for one in running.recorded]
-    (folder / _NAME).write_bytes(pickle.dumps(kept))
+    entries = [(request.host, request.method, type(request.head).__name__, request.head.SerializeToString(), request.arrays) for request in running.recorded]
+    (folder / _NAME).write_bytes(pickle.dumps(entries))
 
 
-def read(folder: Path, each: int) -> list[Recorded]:
-    """The recorded requests: up to ``each`` different ones of every method and host."""
-    found = []
+def read(folder: Path, max_each: int) -> list[RecordedCall]:
+    """The recorded requests: up to ``max_each`` different ones of every method and host."""
+    requests = []
     for host, method, kind, head, arrays in pickle.loads((folder / _NAME).read_bytes()):
         message = getattr(pb, kind).FromString(head)
-        found.append(Recorded(host=host, method=method, head=message, arrays=arrays))
-    return distinct(found, each)
+        requests.append(RecordedCall(host=host, method=method, head=message, arrays=arrays))
+    return select_distinct(requests, max_each)
 
 
-def answers(running: Services, requests: Sequence[Recorded]) -> list[str]:
+def response_digests(running: Services, requests: Sequence[RecordedCall]) -> list[str]:
     """A digest of the answer to each request that reads, once storageds know what satisfies the filters of all of them."""
-    for one in requests:
-        if one.method == "restrict":
-            _answer(running, one)
-    return [_answer(running, one) for one in requests if one.method not in _WRITES]
+    for request in requests:
+        if request.method == "restrict":
+            _response_digest(running, request)
+    return [_response_digest(running, request) for request in requests if request.method not in _WRITES]
 
 
-def _answer(running: Services, one: Recorded) -> str:
+def _response_digest(running: Services, request: RecordedCall) -> str:
     try:
-        answer = running.answer(one.host, one.method, Frame(one.head, one.arrays), 120)
+        reply = running.call_storaged(request.host, request.method, Frame(request.head, request.arrays), 120)
     except AsterismError as error:
         return f"{type(error).__name__}: {error}"
-    assert isinstance(answer, Frame)
-    return hashlib.sha256(encode(answer)).hexdigest()
+    assert isinstance(reply, Frame)
+    return hashlib.sha256(encode(reply)).hexdigest()

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from storaged.draw.version import Version
+from storaged.draw.version import LocalVersion
 
 _PROT_NONE, _PROT_READ = 0, 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_KEPT: list[mmap.mmap] = []
+_MAPPINGS: list[mmap.mmap] = []
 """Mappings are never unmapped: freed addresses could be reused, and reads of them would then pass."""
 
 
@@ -37,31 +37,31 @@ def guarded_array(array: NDArray[Any], *, before: bool = False) -> NDArray[Any]:
     if not array.nbytes:
         return array
     page = mmap.PAGESIZE
-    room = -(-array.nbytes // page) * page
-    mapping = mmap.mmap(-1, room + page)
-    _KEPT.append(mapping)
+    capacity = -(-array.nbytes // page) * page
+    mapping = mmap.mmap(-1, capacity + page)
+    _MAPPINGS.append(mapping)
     start = ctypes.addressof(ctypes.c_char.from_buffer(mapping))
-    data = page if before else room - array.nbytes
+    data = page if before else capacity - array.nbytes
     mapping[data : data + array.nbytes] = np.ascontiguousarray(array).tobytes()
-    guard, pages = (start, start + page) if before else (start + room, start)
-    for address, size, protection in ((guard, page, _PROT_NONE), (pages, room, _PROT_READ)):
+    guard, pages = (start, start + page) if before else (start + capacity, start)
+    for address, size, protection in ((guard, page, _PROT_NONE), (pages, capacity, _PROT_READ)):
         if _LIBC.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), protection):
             raise OSError(ctypes.get_errno(), "mprotect")
     return np.frombuffer(mapping, array.dtype, array.size, data).reshape(array.shape)
 
 
-def guarded(version: Version, *, before: bool = False) -> Version:
+def guard_version(version: LocalVersion, *, before: bool = False) -> LocalVersion:
     """Return a version with every array of its images at a protected page."""
-    return replace(version, parts={part: _guarded(image, before) for part, image in version.parts.items()})
+    return replace(version, parts={part: _guard_record(image, before) for part, image in version.parts.items()})
 
 
-def _guarded(record: Any, before: bool) -> Any:
+def _guard_record(record: Any, before: bool) -> Any:
     if isinstance(record, np.ndarray):
         return guarded_array(record, before=before)
     if isinstance(record, tuple):
-        return tuple(_guarded(item, before) for item in record)
+        return tuple(_guard_record(item, before) for item in record)
     if isinstance(record, dict):
-        return {name: _guarded(item, before) for name, item in record.items()}
+        return {name: _guard_record(item, before) for name, item in record.items()}
     if is_dataclass(record) and not isinstance(record, type):
-        return replace(record, **{f.name: _guarded(getattr(record, f.name), before) for f in fields(record) if f.init})
+        return replace(record, **{f.name: _guard_record(getattr(record, f.name), before) for f in fields(record) if f.init})
     return record

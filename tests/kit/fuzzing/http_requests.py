@@ -50,7 +50,7 @@ class HttpRequest:
     method: str
     target: str
     body: bytes
-    described: str
+    description: str
 
 
 def requests(
@@ -71,10 +71,10 @@ def requests(
     routes = [(method.upper(), path, route) for path, methods in sorted(document["paths"].items()) for method, route in sorted(methods.items())]
     while True:
         for method, path, route in routes:
-            yield _mutated(method, path, route, rng, values, bodies.get(path, ()))
+            yield _mutate(method, path, route, rng, values, bodies.get(path, ()))
 
 
-def _mutated(
+def _mutate(
     method: str, path: str, route: Mapping[str, Any], rng: np.random.Generator, values: Mapping[str, str], bodies: Sequence[Mapping[str, Any]]
 ) -> HttpRequest:
     target, query, edits = path, [], []
@@ -82,7 +82,7 @@ def _mutated(
         name = parameter["name"]
         text = values.get(name, "")
         if rng.integers(3) == 0:
-            text = str(_pick(rng, [*_TEXTS, *_NUMBERS]))
+            text = str(_choose(rng, [*_TEXTS, *_NUMBERS]))
             edits.append(f"{name}={text[:40]!r}")
         encoded = text.encode("utf-8", "surrogatepass")
         if parameter["in"] == "path":
@@ -91,37 +91,37 @@ def _mutated(
             query += [(name, encoded)] * int(rng.integers(1, 3))
     body = b""
     if bodies:
-        body, edit = _body(_pick(rng, bodies), rng)
+        body, edit = _body(_choose(rng, bodies), rng)
         edits.append(edit)
     return HttpRequest(
-        method=method, target=target + (f"?{urlencode(query)}" if query else ""), body=body, described=f"{method} {path}: {', '.join(edits)}"
+        method=method, target=target + (f"?{urlencode(query)}" if query else ""), body=body, description=f"{method} {path}: {', '.join(edits)}"
     )
 
 
 def _body(valid: Mapping[str, Any], rng: np.random.Generator) -> tuple[bytes, str]:
     if rng.integers(8) == 0:
-        raw = _pick(rng, _BODIES)
-        return raw, f"body {raw[:40]!r}"
+        body_bytes = _choose(rng, _BODIES)
+        return body_bytes, f"body {body_bytes[:40]!r}"
     body, edits = copy.deepcopy(dict(valid)), []
     for _ in range(int(rng.integers(1, 3))):
-        at, held = "", body
+        path, target = "", body
         while True:
-            key = _pick(rng, [*held, "more"])
-            at += f".{key}"
-            if isinstance(held.get(key), dict) and held[key] and rng.integers(4):
-                held = held[key]
+            key = _choose(rng, [*target, "more"])
+            path += f".{key}"
+            if isinstance(target.get(key), dict) and target[key] and rng.integers(4):
+                target = target[key]
                 continue
             break
-        held[key] = _pick(rng, VALUES)
-        edits.append(f"{at[1:]}={str(held[key])[:40]!r}")
+        target[key] = _choose(rng, VALUES)
+        edits.append(f"{path[1:]}={str(target[key])[:40]!r}")
     return json.dumps(body).encode(), ", ".join(edits)
 
 
-def _pick(rng: np.random.Generator, of: Sequence[Any]) -> Any:
-    return of[int(rng.integers(len(of)))]
+def _choose(rng: np.random.Generator, choices: Sequence[Any]) -> Any:
+    return choices[int(rng.integers(len(choices)))]
 
 
-def answer(connection: http.client.HTTPConnection, request: HttpRequest) -> tuple[int, bytes]:
+def send_request(connection: http.client.HTTPConnection, request: HttpRequest) -> tuple[int, bytes]:
     """Send a request, and return the status and the body of the answer."""
     headers = {"content-type": "application/json"} if request.body else {}
     connection.request(request.method, request.target, request.body or None, headers)

@@ -5,35 +5,35 @@ from __future__ import annotations
 import contextlib
 
 from asterism_proto.errors import AsterismError
-from asterism_proto.methods import BEATS
+from asterism_proto.methods import HEARTBEATS
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from tests.kit.fuzzing.client_requests import Recorder, Request
-from tests.kit.metad import Desk, edges, nodes
+from tests.kit.metad import InProcessMetad, edge_chunk, node_chunk
 
 FOLDER = "file:///srv/exports"
 HOSTS = {"s1": 1, "s2": 3}
 """Storageds with their incarnations."""
 
 
-class FuzzedDesk(Desk):
+class FuzzedMetad(InProcessMetad):
     """A metad with a published space, a restored one, open and committed loads, pins and jobs of every kind."""
 
     def __init__(self) -> None:
         super().__init__(allowed_addresses=FOLDER)
-        self.handlers = {**self.rooms.catalog_handlers, **self.rooms.beats_handlers}
+        self.handlers = {**self.components.catalog_handlers, **self.components.heartbeats_handlers}
         self._recorder = self._transport = Recorder(self.handlers)
         for uuid, incarnation in HOSTS.items():
-            self.beat(uuid, incarnation=incarnation)
-        self.beat("g1", role=mpb.GRAPHD)
+            self.heartbeat(uuid, incarnation=incarnation)
+        self.heartbeat("g1", role=mpb.GRAPHD)
         self.create(if_not_exists=True)
         self.create("victim")
         self._load()
         self.submit()
         for uuid, incarnation in HOSTS.items():
             self.build(uuid, incarnation=incarnation)
-        self.poll("g1", role=mpb.GRAPHD, known=5, wait_s=0.01)
-        self.dead("s1", 1, 2, 3)
+        self.poll("g1", role=mpb.GRAPHD, known_revision=5, wait_s=0.01)
+        self.find_dead_loads("s1", 1, 2, 3)
         self._read()
         self._submit()
 
@@ -44,23 +44,23 @@ class FuzzedDesk(Desk):
 
     def _load(self) -> None:
         load = self.begin(resume_key="key", source="a.csv")
-        self.register(load, edges(0, 100), nodes(1, 5), written=[0])
-        self.register(load, edges(2, 9), written=[1, 2])
+        self.register(load, edge_chunk(0, 100), node_chunk(1, 5), written=[0])
+        self.register(load, edge_chunk(2, 9), written=[1, 2])
         self.ask("get_load", mpb.LoadRequest(load_id=load.load_id))
         self.ask("commit_load", mpb.CommitLoadRequest(load_id=load.load_id, rejected=2, written=[0, 1, 2]))
         self.ask("abandon_load", mpb.LoadRequest(load_id=self.begin().load_id))
-        written = self.begin()
-        self.register(written, edges(0, 100))
-        self._transport.call(BEATS["admit_load"], mpb.AdmitLoadRequest(uuid="s1", space_id=1, load_id=written.load_id, chunk=0), 10.0)
-        self._transport.call(BEATS["list_fingerprints"], mpb.ListFingerprintsRequest(uuid="s1", space_id=1, cut=9, parts=[0, 1]), 10.0)
+        second_load = self.begin()
+        self.register(second_load, edge_chunk(0, 100))
+        self._transport.call(HEARTBEATS["admit_load"], mpb.AdmitLoadRequest(uuid="s1", space_id=1, load_id=second_load.load_id, chunk=0), 10.0)
+        self._transport.call(HEARTBEATS["list_fingerprints"], mpb.ListFingerprintsRequest(uuid="s1", space_id=1, cut=9, parts=[0, 1]), 10.0)
 
     def _read(self) -> None:
         self.ask("describe_space", mpb.SpaceRequest(space="graph"))
         self.ask("list_spaces", pb.Empty())
         self.ask("describe_catalog", pb.Empty())
         self.ask("adopt_catalog", mpb.AdoptCatalogRequest())
-        held = mpb.InventorySpace(space_id=1, builds=[mpb.InventoryBuild(job_id=1, version=1)], checkpoints=[1], loads=[1])
-        self.take_stock("s1", [held], highest=mpb.HighestIds(space_id=1, job_id=1, load_id=1))
+        inventory = mpb.InventorySpace(space_id=1, builds=[mpb.InventoryBuild(job_id=1, version=1)], checkpoints=[1], loads=[1])
+        self.report_inventory("s1", [inventory], highest=mpb.HighestIds(space_id=1, job_id=1, load_id=1))
         self.ask("list_hosts", pb.Empty())
         self.ask("list_commits", mpb.ListCommitsRequest(space="graph", after=0))
         self.ask("list_jobs", mpb.ListJobsRequest(space="graph", states=[pb.FINISHED], limit=5, before=9, kinds=["build"]))
@@ -87,8 +87,8 @@ class FuzzedDesk(Desk):
             job = self.ask("submit_job", mpb.SubmitJobRequest(space="graph", kind=kind, options=options, version=version))
         options = {"from": f"{FOLDER}/a", "sha256": "0" * 64}
         self.ask("submit_job", mpb.SubmitJobRequest(space="copy", kind="restore", options=options))
-        number = mpb.JobRequest(job_id=job.job_id)
-        self.ask("get_job", number)
-        self.ask("stop_job", number)
+        job_request = mpb.JobRequest(job_id=job.job_id)
+        self.ask("get_job", job_request)
+        self.ask("stop_job", job_request)
         with contextlib.suppress(AsterismError):  # it may be ending
-            self.ask("recover_job", number)
+            self.ask("recover_job", job_request)

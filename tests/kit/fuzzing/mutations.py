@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 Arrays = dict[str, NDArray[Any]]
 
-_MOST_EDITS = 3
-_LONG = 3000
+_MAX_EDITS = 3
+_LONG_TEXT_LENGTH = 3000
 """Elements that a list or array grows to: enough to leave a page, few enough to send by the thousand."""
 _BITS = {Field.CPPTYPE_INT32: (31, True), Field.CPPTYPE_INT64: (63, True), Field.CPPTYPE_UINT32: (32, False), Field.CPPTYPE_UINT64: (64, False)}
 _FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 5e-324, 1e-300, 1e300, float("nan"), float("inf"), float("-inf"))
-_WHOLES = (0, 1, 2, 3, 7, 9, 10, 100, 255, 65535, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 40, (1 << 62), (1 << 63) - 1)
+_INTEGERS = (0, 1, 2, 3, 7, 9, 10, 100, 255, 65535, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 40, (1 << 62), (1 << 63) - 1)
 _TEXTS = ("", "weight", "id", "nope", "x" * 300, "age < 30", "when > 5 and", "dst.vec[99] > 1", "not", "é\0", "../../up", "0", "-1", "1.2.3")
 _DTYPES = ("int8", "int32", "int64", "uint8", "uint32", "uint64", "float32", "float64", "bool")
 
@@ -51,14 +51,14 @@ class Donors:
     def add(self, message: Message, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take what a request consists of."""
         self.messages.setdefault(message.DESCRIPTOR.full_name, []).append(message)
-        for described, value in message.ListFields():
-            for one in _elements(described, value):
-                if isinstance(one, Message):
-                    self.add(one, {})
-                elif isinstance(one, str) and one not in self.texts:
-                    self.texts.append(one)
+        for descriptor, value in message.ListFields():
+            for element in _elements(descriptor, value):
+                if isinstance(element, Message):
+                    self.add(element, {})
+                elif isinstance(element, str) and element not in self.texts:
+                    self.texts.append(element)
         for name, array in arrays.items():
-            self.arrays.setdefault(_plain(name), []).append(array)
+            self.arrays.setdefault(_mask_digits(name), []).append(array)
 
 
 def mutations(
@@ -66,7 +66,7 @@ def mutations(
     arrays: Mapping[str, NDArray[Any]],
     rng: np.random.Generator,
     donors: Donors | None = None,
-    rare: Collection[str] = frozenset(("space", "space_id", "version", "digest")),
+    rare_fields: Collection[str] = frozenset(("space", "space_id", "version", "digest")),
 ) -> Iterator[Mutation]:
     """Give changed copies of a request, without end.
 
@@ -79,40 +79,40 @@ def mutations(
     rng : numpy.random.Generator
     donors : Donors, optional
         What other requests consist of.
-    rare : collection of str
+    rare_fields : collection of str
         Names of fields that are changed seldom: most changes of what a request is about end at the same refusal.
     """
-    editor = _Editor(rng, donors or Donors(), frozenset(rare))
+    editor = _Editor(rng, donors or Donors(), frozenset(rare_fields))
     while True:
-        head, own, edits = _copied(message), dict(arrays), []
-        for _ in range(1 + int(rng.integers(_MOST_EDITS)) * int(rng.integers(2))):
-            in_arrays = own and rng.integers(2)
-            edits.append(editor.edit_arrays(own) if in_arrays else editor.edit_message(head))
-        yield Mutation(edits=tuple(edits), head=head, arrays=own)
+        head, own_arrays, edits = _copy_message(message), dict(arrays), []
+        for _ in range(1 + int(rng.integers(_MAX_EDITS)) * int(rng.integers(2))):
+            in_arrays = own_arrays and rng.integers(2)
+            edits.append(editor.edit_arrays(own_arrays) if in_arrays else editor.edit_message(head))
+        yield Mutation(edits=tuple(edits), head=head, arrays=own_arrays)
 
 
-def _copied(message: Message) -> Message:
-    out = type(message)()
-    out.CopyFrom(message)
-    return out
+def _copy_message(message: Message) -> Message:
+    copy = type(message)()
+    copy.CopyFrom(message)
+    return copy
 
 
-def _elements(described: Field, value: Any) -> Sequence[Any]:
-    if not described.is_repeated:
+def _elements(descriptor: Field, value: Any) -> Sequence[Any]:
+    if not descriptor.is_repeated:
         return [value]
     return list(value.values()) if isinstance(value, Mapping) else list(value)
 
 
-def _inside(message: Message, described: Field) -> Sequence[tuple[Field, Any]]:
+def _submessage_fields(message: Message, descriptor: Field) -> Sequence[tuple[Field, Any]]:
     """The fields that are set in a message of a message."""
-    return [] if described.is_repeated else getattr(message, described.name).ListFields()
+    return [] if descriptor.is_repeated else getattr(message, descriptor.name).ListFields()
 
 
-def _plain(name: str) -> str:
+def _mask_digits(name: str) -> str:
     return "".join("#" if character.isdigit() else character for character in name)
 
 
-def _shown(value: object) -> str:
+def _short_repr(value: object) -> str:
     text = repr(value)
     return text if len(text) < 60 else f"{text[:57]}..."
 
@@ -120,11 +120,11 @@ def _shown(value: object) -> str:
 class _Editor:
     """Changes things in place, one at a time."""
 
-    def __init__(self, rng: np.random.Generator, donors: Donors, rare: frozenset[str]) -> None:
-        self._rng, self._donors, self._rare = rng, donors, rare
+    def __init__(self, rng: np.random.Generator, donors: Donors, rare_fields: frozenset[str]) -> None:
+        self._rng, self._donors, self._rare = rng, donors, rare_fields
 
-    def _pick(self, of: Sequence[Any]) -> Any:
-        return of[int(self._rng.integers(len(of)))]
+    def _pick(self, choices: Sequence[Any]) -> Any:
+        return choices[int(self._rng.integers(len(choices)))]
 
     # -- messages -------------------------------------------------------------------------------------------------
 
@@ -133,73 +133,73 @@ class _Editor:
         fields = message.DESCRIPTOR.fields
         if not len(fields):
             return f"{path}(no fields)"
-        present = [described for described, _ in message.ListFields()]
-        described = self._pick(present) if present and self._rng.integers(4) else self._pick(list(fields))
+        set_fields = [descriptor for descriptor, _ in message.ListFields()]
+        descriptor = self._pick(set_fields) if set_fields and self._rng.integers(4) else self._pick(list(fields))
         for _ in range(4):
-            only = described.cpp_type == Field.CPPTYPE_MESSAGE and all(f.name in self._rare for f, _ in _inside(message, described))
-            if described.name not in self._rare and not only:
+            is_rare_only = descriptor.cpp_type == Field.CPPTYPE_MESSAGE and all(f.name in self._rare for f, _ in _submessage_fields(message, descriptor))
+            if descriptor.name not in self._rare and not is_rare_only:
                 break
-            described = self._pick(list(fields))
-        name = f"{path}{described.name}"
-        if self._rng.integers(12) == 0 and described.has_presence:
-            message.ClearField(described.name)
+            descriptor = self._pick(list(fields))
+        name = f"{path}{descriptor.name}"
+        if self._rng.integers(12) == 0 and descriptor.has_presence:
+            message.ClearField(descriptor.name)
             return f"{name} cleared"
-        if described.is_repeated:
-            return self._edit_repeated(message, described, name)
-        if described.cpp_type == Field.CPPTYPE_MESSAGE:
-            inside = getattr(message, described.name)
-            inside.SetInParent()
-            donated = self._donors.messages.get(inside.DESCRIPTOR.full_name, [])
+        if descriptor.is_repeated:
+            return self._edit_repeated(message, descriptor, name)
+        if descriptor.cpp_type == Field.CPPTYPE_MESSAGE:
+            submessage = getattr(message, descriptor.name)
+            submessage.SetInParent()
+            donated = self._donors.messages.get(submessage.DESCRIPTOR.full_name, [])
             if donated and self._rng.integers(5) == 0:
-                inside.CopyFrom(self._pick(donated))
+                submessage.CopyFrom(self._pick(donated))
                 return f"{name} of another request"
-            return self.edit_message(inside, f"{name}.")
-        value = self._scalar(described, getattr(message, described.name))
-        setattr(message, described.name, value)
-        return f"{name}={_shown(value)}"
+            return self.edit_message(submessage, f"{name}.")
+        value = self._scalar(descriptor, getattr(message, descriptor.name))
+        setattr(message, descriptor.name, value)
+        return f"{name}={_short_repr(value)}"
 
-    def _edit_repeated(self, message: Message, described: Field, name: str) -> str:
-        if described.message_type is not None and described.message_type.GetOptions().map_entry:
-            message.ClearField(described.name)
+    def _edit_repeated(self, message: Message, descriptor: Field, name: str) -> str:
+        if descriptor.message_type is not None and descriptor.message_type.GetOptions().map_entry:
+            message.ClearField(descriptor.name)
             return f"{name} emptied"
-        held = getattr(message, described.name)
-        values, inside = list(held), described.cpp_type == Field.CPPTYPE_MESSAGE
-        what = int(self._rng.integers(9))
-        if values and what < 3:
-            at = int(self._rng.integers(len(values)))
-            if inside:
-                return self.edit_message(held[at], f"{name}[{at}].")
-            held[at] = self._scalar(described, values[at])
-            return f"{name}[{at}]={_shown(held[at])}"
-        if what == 3 or not values:
-            one = held.add() if inside else self._scalar(described, values[0] if values else None)
-            if inside:
-                return self.edit_message(one, f"{name}[+].")
-            held.append(one)
-            return f"{name}+={_shown(one)}"
-        kept = {
+        repeated = getattr(message, descriptor.name)
+        values, is_message = list(repeated), descriptor.cpp_type == Field.CPPTYPE_MESSAGE
+        action = int(self._rng.integers(9))
+        if values and action < 3:
+            index = int(self._rng.integers(len(values)))
+            if is_message:
+                return self.edit_message(repeated[index], f"{name}[{index}].")
+            repeated[index] = self._scalar(descriptor, values[index])
+            return f"{name}[{index}]={_short_repr(repeated[index])}"
+        if action == 3 or not values:
+            element = repeated.add() if is_message else self._scalar(descriptor, values[0] if values else None)
+            if is_message:
+                return self.edit_message(element, f"{name}[+].")
+            repeated.append(element)
+            return f"{name}+={_short_repr(element)}"
+        new_values = {
             4: [],
             5: values[:-1],
             6: [*values, self._pick(values)],
             7: values[::-1],
-            8: (values * _LONG)[:_LONG],
-        }[what]
-        copies = [_copied(value) for value in kept] if inside else kept
-        del held[:]
-        held.extend(copies)
-        return f"{name}: {len(values)} became {len(kept)}" + (" reversed" if what == 7 else "")
+            8: (values * _LONG_TEXT_LENGTH)[:_LONG_TEXT_LENGTH],
+        }[action]
+        copies = [_copy_message(value) for value in new_values] if is_message else new_values
+        del repeated[:]
+        repeated.extend(copies)
+        return f"{name}: {len(values)} became {len(new_values)}" + (" reversed" if action == 7 else "")
 
-    def _scalar(self, described: Field, value: Any) -> Any:
-        match described.cpp_type:
+    def _scalar(self, descriptor: Field, value: Any) -> Any:
+        match descriptor.cpp_type:
             case Field.CPPTYPE_BOOL:
                 return not value
             case Field.CPPTYPE_DOUBLE | Field.CPPTYPE_FLOAT:
                 return self._pick([*_FLOATS, -(value or 0.0), (value or 0.0) * 2 + 1])
             case Field.CPPTYPE_ENUM:
                 return self._pick([0, 1, 2, 3, 99, -1])
-            case Field.CPPTYPE_STRING if described.type == Field.TYPE_BYTES:
-                held = value or b"x"
-                return self._pick([b"", b"\xff", held[:-1], held + b"\0", held * 2])
+            case Field.CPPTYPE_STRING if descriptor.type == Field.TYPE_BYTES:
+                current = value or b"x"
+                return self._pick([b"", b"\xff", current[:-1], current + b"\0", current * 2])
             case Field.CPPTYPE_STRING:
                 if self._donors.texts and self._rng.integers(3) == 0:
                     return self._pick(self._donors.texts)
@@ -207,66 +207,66 @@ class _Editor:
             case kind:
                 bits, signed = _BITS[kind]
                 low, high = (-(1 << bits), (1 << bits) - 1) if signed else (0, (1 << bits) - 1)
-                wholes = [*_WHOLES, *(-whole for whole in _WHOLES), low, high, (value or 0) + 1, (value or 0) - 1, int(self._rng.integers(40))]
-                return self._pick([whole for whole in wholes if low <= whole <= high])
+                integers = [*_INTEGERS, *(-integer for integer in _INTEGERS), low, high, (value or 0) + 1, (value or 0) - 1, int(self._rng.integers(40))]
+                return self._pick([integer for integer in integers if low <= integer <= high])
 
     # -- arrays ---------------------------------------------------------------------------------------------------
 
     def edit_arrays(self, arrays: Arrays) -> str:
         """Change an array, or which there are."""
         name = self._pick(sorted(arrays))
-        what = int(self._rng.integers(20))
-        if what == 0:
+        action = int(self._rng.integers(20))
+        if action == 0:
             del arrays[name]
             return f"without {name}"
-        if what == 1:
-            other = self._pick(sorted({*arrays, *self._donors.arrays, "types", "times", "positions", "0.0.0"}))
-            arrays[other.replace("#", str(int(self._rng.integers(4))))] = arrays[name]
-            return f"{name} as {other} too"
-        donated = self._donors.arrays.get(_plain(name), [])
-        if what == 2 and donated:
+        if action == 1:
+            other_name = self._pick(sorted({*arrays, *self._donors.arrays, "types", "times", "positions", "0.0.0"}))
+            arrays[other_name.replace("#", str(int(self._rng.integers(4))))] = arrays[name]
+            return f"{name} as {other_name} too"
+        donated = self._donors.arrays.get(_mask_digits(name), [])
+        if action == 2 and donated:
             arrays[name] = self._pick(donated)
             return f"{name} of another request"
         with np.errstate(all="ignore"):  # hostile values overflow narrow dtypes
-            arrays[name], said = self._edited(arrays[name])
-        return f"{name} {said}"
+            arrays[name], description = self._edit_array(arrays[name])
+        return f"{name} {description}"
 
-    def _edited(self, array: NDArray[Any]) -> tuple[NDArray[Any], str]:
+    def _edit_array(self, array: NDArray[Any]) -> tuple[NDArray[Any], str]:
         rng = self._rng
-        what = int(rng.integers(14))
+        action = int(rng.integers(14))
         flat = array.reshape(-1)
-        if what < 5 and flat.size:
+        if action < 5 and flat.size:
             changed = flat.copy()
-            at = rng.integers(0, flat.size, int(rng.integers(1, 4)))
-            changed[at] = self._hostile(flat.dtype, flat[int(at[0])])
-            return changed.reshape(array.shape), f"[{at.tolist()}]={changed[at[0]]}"
-        if what == 5 and flat.size:
-            value = self._hostile(flat.dtype, flat[0])
+            indices = rng.integers(0, flat.size, int(rng.integers(1, 4)))
+            changed[indices] = self._hostile_value(flat.dtype, flat[int(indices[0])])
+            return changed.reshape(array.shape), f"[{indices.tolist()}]={changed[indices[0]]}"
+        if action == 5 and flat.size:
+            value = self._hostile_value(flat.dtype, flat[0])
             return np.full(array.shape, value, array.dtype), f"all {value}"
-        if what == 6:
+        if action == 6:
             return flat[: max(flat.size - int(rng.integers(1, 4)), 0)], "shortened"
-        if what == 7:
+        if action == 7:
             return flat[:0], "emptied"
-        if what == 8:
+        if action == 8:
             return np.resize(flat, flat.size + int(rng.integers(1, 4))) if flat.size else np.zeros(3, flat.dtype), "lengthened"
-        if what == 9:
-            return np.resize(flat, _LONG) if flat.size else np.zeros(_LONG, flat.dtype), f"of {_LONG}"
-        if what == 10:
+        if action == 9:
+            return np.resize(flat, _LONG_TEXT_LENGTH) if flat.size else np.zeros(_LONG_TEXT_LENGTH, flat.dtype), f"of {_LONG_TEXT_LENGTH}"
+        if action == 10:
             return rng.permutation(flat), "shuffled"
-        if what == 11:
+        if action == 11:
             dtype = self._pick(_DTYPES)
             return array.astype(dtype), f"as {dtype}"
-        if what == 12:
+        if action == 12:
             shape = self._pick([(flat.size, 1), (1, flat.size), (0, 3), (flat.size, 0)])
             return (flat if 0 not in shape else flat[:0]).reshape(shape), f"shaped {shape}"
         return flat[::-1].copy(), "reversed"
 
-    def _hostile(self, dtype: np.dtype[Any], value: Any) -> Any:
+    def _hostile_value(self, dtype: np.dtype[Any], value: Any) -> Any:
         if dtype.kind == "f":
             return self._pick(_FLOATS)
         if dtype.kind == "b":
             return not value
         limits = np.iinfo(dtype)
         low, high = int(limits.min), int(limits.max)
-        wholes = [*_WHOLES, *(-whole for whole in _WHOLES), low, high, int(value) + 1, int(value) - 1, int(self._rng.integers(1000))]
-        return self._pick([whole for whole in wholes if low <= whole <= high])
+        integers = [*_INTEGERS, *(-integer for integer in _INTEGERS), low, high, int(value) + 1, int(value) - 1, int(self._rng.integers(1000))]
+        return self._pick([integer for integer in integers if low <= integer <= high])

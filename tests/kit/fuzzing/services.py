@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import asterism
 from asterism_proto.arrays import Frame, decode, encode
 from asterism_proto.methods import STORE, Method
-from daemonkit.calls import Call, Content, Handler, LocalTransport
+from daemonkit.calls import CallContext, Content, Handler, LocalTransport
 from graphd.app import Graphd
 from graphd.settings import GraphdSettings
 from metad.app import Metad
@@ -27,12 +27,12 @@ from metad.settings import MetadSettings
 from storaged.app import Storaged
 from storaged.settings import StoragedSettings
 
-_NOWHERE = "127.0.0.1:0"
+_ANY_PORT = "127.0.0.1:0"
 _READY_S = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class RecordedCall:
     """A request that a storaged was sent."""
 
     host: int
@@ -46,26 +46,26 @@ class Recorded:
         return self.method
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """Return the method and the host."""
         return f"{self.method} of host {self.host}"
 
 
-def received(method: Method, content: Content) -> Content:
+def decode_request(method: Method, content: Content) -> Content:
     """A request as a server decodes it: arrays are read-only views of its bytes."""
     return decode(encode(content), type(content.head)) if isinstance(content, Frame) else content
 
 
-class _Recording(LocalTransport):
-    def __init__(self, host: int, handlers: Mapping[str, Handler], into: list[Recorded]) -> None:
+class _RecordingTransport(LocalTransport):
+    def __init__(self, host: int, handlers: Mapping[str, Handler], recorded: list[RecordedCall]) -> None:
         super().__init__(handlers)
-        self._host, self._into = host, into
+        self._host, self._recorded = host, recorded
         self._names = {method.path: name for name, method in STORE.items()}
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         if isinstance(request, Frame):
-            self._into.append(Recorded(host=self._host, method=self._names[method.path], head=request.head, arrays=dict(request.arrays)))
-        return super().call(method, received(method, request), timeout_s)
+            self._recorded.append(RecordedCall(host=self._host, method=self._names[method.path], head=request.head, arrays=dict(request.arrays)))
+        return super().call(method, decode_request(method, request), timeout_s)
 
 
 class Services:
@@ -78,22 +78,22 @@ class Services:
     """
 
     def __init__(self, folder: Path, storageds: int) -> None:
-        self.recorded: list[Recorded] = []
-        self._metad = Metad(MetadSettings(data=folder / "metad", listen=_NOWHERE, http_listen=_NOWHERE))
+        self.recorded: list[RecordedCall] = []
+        self._metad = Metad(MetadSettings(data=folder / "metad", listen=_ANY_PORT, http_listen=_ANY_PORT))
         to_metad = LocalTransport(self._metad.handlers)
-        names = [f"host:{1 + number}" for number in range(storageds)]
+        names = [f"host:{1 + index}" for index in range(storageds)]
         self.storageds = [
             Storaged(
                 StoragedSettings(
-                    data=folder / f"storaged-{number}", listen=_NOWHERE, http_listen=_NOWHERE, advertise=name, heartbeat_interval_s=0.2, poll_wait_s=1
+                    data=folder / f"storaged-{index}", listen=_ANY_PORT, http_listen=_ANY_PORT, advertise=name, heartbeat_interval_s=0.2, poll_wait_s=1
                 ),
                 to_metad,
             )
-            for number, name in enumerate(names)
+            for index, name in enumerate(names)
         ]
-        hosts = {name: _Recording(number, self.storageds[number].handlers, self.recorded) for number, name in enumerate(names)}
+        hosts = {name: _RecordingTransport(index, self.storageds[index].handlers, self.recorded) for index, name in enumerate(names)}
         self._graphd = Graphd(
-            GraphdSettings(listen=_NOWHERE, http_listen=_NOWHERE, advertise="graphd:1", heartbeat_interval_s=0.2, poll_wait_s=1),
+            GraphdSettings(listen=_ANY_PORT, http_listen=_ANY_PORT, advertise="graphd:1", heartbeat_interval_s=0.2, poll_wait_s=1),
             to_metad,
             lambda address, _: hosts[address],
         )
@@ -103,9 +103,9 @@ class Services:
         """Start all, and wait until they answer."""
         for service in (self._metad, *self.storageds, self._graphd):
             service.start()
-        until = time.monotonic() + _READY_S
-        while missing := [*self._metad.ready(), *(word for each in self.storageds for word in each.ready()), *self._graphd.ready()]:
-            assert time.monotonic() < until, missing
+        deadline = time.monotonic() + _READY_S
+        while missing := [*self._metad.ready(), *(problem for each in self.storageds for problem in each.ready()), *self._graphd.ready()]:
+            assert time.monotonic() < deadline, missing
             time.sleep(0.01)
 
     def stop(self) -> None:
@@ -114,32 +114,32 @@ class Services:
         for service in (self._graphd, *self.storageds, self._metad):
             service.stop()
 
-    def answer(self, host: int, method: str, content: Content, timeout_s: float = 30.0) -> Content:
+    def call_storaged(self, host: int, method: str, content: Content, timeout_s: float = 30.0) -> Content:
         """What a storaged answers, as its own server would ask it."""
-        return self.storageds[host].handlers[STORE[method].path](received(STORE[method], content), Call.within(timeout_s))
+        return self.storageds[host].handlers[STORE[method].path](decode_request(STORE[method], content), CallContext.with_timeout(timeout_s))
 
 
 @contextlib.contextmanager
 def services(folder: Path, storageds: int) -> Iterator[Services]:
     """Services that run until the block ends."""
-    made = Services(folder, storageds)
+    running = Services(folder, storageds)
     try:
-        made.start()
-        yield made
+        running.start()
+        yield running
     finally:
-        made.stop()
+        running.stop()
 
 
-def distinct(recorded: list[Recorded], most: int) -> list[Recorded]:
-    """Up to ``most`` requests of each method and host, as different as their heads and sections are."""
-    found: dict[tuple[int, str], dict[str, Recorded]] = {}
-    for one in recorded:
-        kinds = found.setdefault((one.host, one.method), {})
-        fields = sorted(described.name for described, _ in one.head.ListFields())
-        where = one.head.at.where.text if one.head.DESCRIPTOR.fields_by_name.get("at") is not None else ""
-        kinds.setdefault(f"{fields} {sorted(one.arrays)} {where} {getattr(one.head, 'weight', '')}", one)
-    return [one for kinds in found.values() for one in _spread(list(kinds.values()), most)]
+def select_distinct(recorded: list[RecordedCall], limit: int) -> list[RecordedCall]:
+    """Up to ``limit`` requests of each method and host, as different as their heads and sections are."""
+    by_method: dict[tuple[int, str], dict[str, RecordedCall]] = {}
+    for request in recorded:
+        kinds = by_method.setdefault((request.host, request.method), {})
+        fields = sorted(field.name for field, _ in request.head.ListFields())
+        filter_text = request.head.at.where.text if request.head.DESCRIPTOR.fields_by_name.get("at") is not None else ""
+        kinds.setdefault(f"{fields} {sorted(request.arrays)} {filter_text} {getattr(request.head, 'weight', '')}", request)
+    return [request for kinds in by_method.values() for request in _spread_evenly(list(kinds.values()), limit)]
 
 
-def _spread(of: list[Recorded], most: int) -> list[Recorded]:
-    return of if len(of) <= most else [of[int(at)] for at in np.linspace(0, len(of) - 1, most)]
+def _spread_evenly(requests: list[RecordedCall], limit: int) -> list[RecordedCall]:
+    return requests if len(requests) <= limit else [requests[int(index)] for index in np.linspace(0, len(requests) - 1, limit)]

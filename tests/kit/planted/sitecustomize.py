@@ -10,4 +10,4 @@ import sys
 if os.environ.get("ASTERISM_PLANTED"):  # noqa: TID251 - before any daemon reads its settings
     from tests.law import mutants
 
-    sys.meta_path[:0] = [mutants.planter(name) for name in os.environ["ASTERISM_PLANTED"].split("|")]  # noqa: TID251 - as above
+    sys.meta_path[:0] = [mutants.mutant_finder(name) for name in os.environ["ASTERISM_PLANTED"].split("|")]  # noqa: TID251 - as above

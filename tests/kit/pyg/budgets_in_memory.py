@@ -21,7 +21,7 @@ NODES = {"a": 12, "b": 9}
 TYPES = (("a", "x", "a"), ("a", "y", "b"), ("b", "z", "a"))
 COUNTS, SEEDS = {"a": [2, 3], "b": [2, 2]}, torch.tensor([0, 5])
 TRIALS = 4000
-MOST = 5.0
+MAX_ERRORS = 5.0
 """Standard errors between two shares of as many trials. Of 21 shares one is farther apart by chance once in 80,000 runs."""
 
 
@@ -35,7 +35,7 @@ def main() -> None:
     for triple, (src, dst) in ends.items():
         data[triple].edge_index = torch.from_numpy(np.stack([src, dst]))
     torch.manual_seed(1)
-    with tempfile.TemporaryDirectory() as home, asterism.open(Path(home)) as client:
+    with tempfile.TemporaryDirectory() as folder, asterism.open(Path(folder)) as client:
         client.create_space("s", {"parts": 3, "direction": "both", "nodes": {name: {} for name in NODES}, "edges": {":".join(t): {} for t in TYPES}})
         graph = client.graph("s")
         for name, size in NODES.items():
@@ -43,28 +43,28 @@ def main() -> None:
         for triple, (src, dst) in ends.items():
             graph.upsert_edges(src, dst, ":".join(triple))
         graph.build(timeout_s=600)
-        with graph.pin() as held:
-            counted = [drawn(sampler) for sampler in (HGTSampler(held, COUNTS), Theirs(data, COUNTS))]
-    worst = 0.0
+        with graph.pin() as pinned:
+            node_counts = [count_nodes(sampler) for sampler in (HGTSampler(pinned, COUNTS), Theirs(data, COUNTS))]
+    max_errors = 0.0
     for name in NODES:
-        ours, theirs = (shares[name] / TRIALS for shares in counted)
+        ours, theirs = (shares[name] / TRIALS for shares in node_counts)
         assert np.array_equal(ours > 0, theirs > 0), (name, ours, theirs)
         p = (ours + theirs) / 2
         errors = np.sqrt(np.maximum(2 * p * (1 - p) / TRIALS, 1e-12))
-        worst = max(worst, float((np.abs(ours - theirs) / errors).max()))
-    assert worst < MOST, worst
-    print(f"shares are at most {worst:.2f} standard errors apart")
+        max_errors = max(max_errors, float((np.abs(ours - theirs) / errors).max()))
+    assert max_errors < MAX_ERRORS, max_errors
+    print(f"shares are at most {max_errors:.2f} standard errors apart")
     print("OK")
 
 
-def drawn(sampler: HGTSampler | Theirs) -> dict[str, np.ndarray]:
+def count_nodes(sampler: HGTSampler | Theirs) -> dict[str, np.ndarray]:
     """How often each node is in a batch."""
-    found = {name: np.zeros(size, np.int64) for name, size in NODES.items()}
+    counts = {name: np.zeros(size, np.int64) for name, size in NODES.items()}
     for _ in range(TRIALS):
-        out = sampler.sample_from_nodes(NodeSamplerInput(input_id=None, node=SEEDS, time=None, input_type="a"))
-        for name, ids in out.node.items():
-            found[name][ids.numpy()] += 1
-    return found
+        sampled = sampler.sample_from_nodes(NodeSamplerInput(input_id=None, node=SEEDS, time=None, input_type="a"))
+        for name, ids in sampled.node.items():
+            counts[name][ids.numpy()] += 1
+    return counts
 
 
 if __name__ == "__main__":

@@ -23,18 +23,18 @@ TIMEOUT_S = 1800
 SITE = Path(sysconfig.get_paths()["purelib"])
 
 
-def whole(sources: Path) -> Path:
+def join_sources(sources: Path) -> Path:
     """One file of all those of a package; each registers its operators under the same name."""
     files = [*sorted(sources.glob("*.cpp")), *sorted(sources.glob("cpu/*.cpp"))]
     lines = []
     for file in files:
         lines += [f"#define registry registry_{file.stem}", f'#include "{file.relative_to(sources)}"', "#undef registry"]
-    out = sources / "whole.cpp"
-    out.write_text("\n".join(lines) + "\n")
-    return out
+    combined = sources / "whole.cpp"
+    combined.write_text("\n".join(lines) + "\n")
+    return combined
 
 
-def compiled(name: str, folder: Path) -> None:
+def compile_package(name: str, folder: Path) -> None:
     """Install one package, from its sources."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
     subprocess.run([*pip, "--no-build-isolation", "--dest", str(folder), f"{name}=={PACKAGES[name]}"], check=True, timeout=TIMEOUT_S)
@@ -45,9 +45,9 @@ def compiled(name: str, folder: Path) -> None:
     includes = [root / "csrc", *(root / "third_party").glob("*")]
     system = [*cpp_extension.include_paths(), sysconfig.get_paths()["include"]]
     paths = cpp_extension.library_paths()
-    made = root / name / libraries[0]
-    command = ["g++", "-std=c++20", "-O3", "-fPIC", "-shared", "-w", "-fopenmp", "-DAT_PARALLEL_OPENMP", str(whole(root / "csrc")), "-o", str(made)]
-    command += [*(f"-I{path}" for path in includes), *(word for path in system for word in ("-isystem", str(path)))]
+    library_path = root / name / libraries[0]
+    command = ["g++", "-std=c++20", "-O3", "-fPIC", "-shared", "-w", "-fopenmp", "-DAT_PARALLEL_OPENMP", str(join_sources(root / "csrc")), "-o", str(library_path)]
+    command += [*(f"-I{path}" for path in includes), *(argument for path in system for argument in ("-isystem", str(path)))]
     command += [*(f"-L{path}" for path in paths), *(f"-Wl,-rpath,{path}" for path in paths), "-ltorch", "-ltorch_cpu", "-lc10"]
     subprocess.run(command, check=True, timeout=TIMEOUT_S)
     for library in libraries[1:]:  # the packages load each of them; all are the same one
@@ -58,7 +58,7 @@ def compiled(name: str, folder: Path) -> None:
 def main() -> None:
     """Compile what is not there yet."""
     with tempfile.TemporaryDirectory(dir=SITE) as folder, ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda name: compiled(name, Path(folder)), (name for name in PACKAGES if not (SITE / name).exists())))
+        list(pool.map(lambda name: compile_package(name, Path(folder)), (name for name in PACKAGES if not (SITE / name).exists())))
 
 
 if __name__ == "__main__":

@@ -16,13 +16,13 @@ SCHEMAS = ROOT / "examples/schemas"
 REAL = {"citations": "cora", "openflights": "openflights"}
 
 
-def load(client: Client, folder_of_rejects: Path) -> None:
+def load(client: Client, rejects_folder: Path) -> None:
     """Both real graphs, built."""
     for space, folder in REAL.items():
         root = shared_or_skip("data", folder)
         schema = ingest.schema_of(SCHEMAS / f"{space}.yaml", root=root)
         client.create_space(space, schema)
-        ingest.load(client, space, SCHEMAS / f"{space}.yaml", root=root, on_bad_rows="skip", rejects=folder_of_rejects / f"{space}.csv")
+        ingest.load(client, space, SCHEMAS / f"{space}.yaml", root=root, on_bad_rows="skip", rejects=rejects_folder / f"{space}.csv")
         client.graph(space).build(timeout_s=600)
 
 
@@ -42,19 +42,19 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 @pytest.fixture(scope="session", params=["cluster", "embedded"])
 def client(request: pytest.FixtureRequest) -> Client:
-    found = request.getfixturevalue(request.param)
-    return found.client() if isinstance(found, LocalCluster) else found
+    fixture = request.getfixturevalue(request.param)
+    return fixture.client() if isinstance(fixture, LocalCluster) else fixture
 
 
 @pytest.fixture
 def papers(client: Client) -> Iterator[Graph]:
     """Cora, of one node type and one edge type."""
-    with client.graph("citations").pin() as held:
-        yield held
+    with client.graph("citations").pin() as pinned:
+        yield pinned
 
 
 @pytest.fixture
 def flights(client: Client) -> Iterator[Graph]:
     """Airports, airlines and countries, whose ids have gaps."""
-    with client.graph("openflights").pin() as held:
-        yield held
+    with client.graph("openflights").pin() as pinned:
+        yield pinned

@@ -14,14 +14,14 @@ from torch_geometric.data import Data
 from torch_geometric.loader import NeighborLoader, NodeLoader
 from torch_geometric.sampler import BaseSampler, SamplerOutput
 
-BUILT = torch_geometric.typing.WITH_PYG_LIB or torch_geometric.typing.WITH_TORCH_SPARSE
+HAS_NATIVE_SAMPLER = torch_geometric.typing.WITH_PYG_LIB or torch_geometric.typing.WITH_TORCH_SPARSE
 
 
-def cora(root: Path, words: int) -> Data:
+def cora(root: Path, word_count: int) -> Data:
     """The files as one `Data`, both ways of each citation."""
     with (root / "papers.csv").open() as file:
         rows = list(csv.DictReader(file))
-    x, y = torch.zeros(len(rows), words), torch.zeros(len(rows), dtype=torch.int64)
+    x, y = torch.zeros(len(rows), word_count), torch.zeros(len(rows), dtype=torch.int64)
     for row in rows:
         x[int(row["paper"]), [int(word) for word in row["words"].split()]] = 1
         y[int(row["paper"])] = int(row["label"])
@@ -46,27 +46,27 @@ class Sampler(BaseSampler):
     def sample_from_nodes(self, index: Any) -> SamplerOutput:
         random = np.random.default_rng(int(torch.randint(1 << 62, (1,))))
         seeds = index.node.numpy()
-        number = {int(node): at for at, node in enumerate(seeds)}
-        nodes, frontier, row, col, edge = list(number), list(number), [], [], []
+        local_id = {int(node): position for position, node in enumerate(seeds)}
+        nodes, frontier, row, col, edge = list(local_id), list(local_id), [], [], []
         nodes_of, edges_of = [len(nodes)], []
         for fanout in self._fanouts:
-            fresh, before = [], len(row)
+            new_nodes, before = [], len(row)
             for node in frontier:
                 first, last = self._indptr[node], self._indptr[node + 1]
-                picked = np.arange(first, last)
-                if 0 <= fanout < len(picked):
-                    picked = random.choice(picked, fanout, replace=False)
-                for at in picked.tolist():
-                    neighbor = int(self._source[at])
-                    if neighbor not in number:
-                        number[neighbor] = len(nodes)
+                edges = np.arange(first, last)
+                if 0 <= fanout < len(edges):
+                    edges = random.choice(edges, fanout, replace=False)
+                for position in edges.tolist():
+                    neighbor = int(self._source[position])
+                    if neighbor not in local_id:
+                        local_id[neighbor] = len(nodes)
                         nodes.append(neighbor)
-                        fresh.append(neighbor)
-                    row.append(number[neighbor])
-                    col.append(number[node])
-                    edge.append(at)
-            frontier = fresh
-            nodes_of.append(len(fresh))
+                        new_nodes.append(neighbor)
+                    row.append(local_id[neighbor])
+                    col.append(local_id[node])
+                    edge.append(position)
+            frontier = new_nodes
+            nodes_of.append(len(new_nodes))
             edges_of.append(len(row) - before)
         return SamplerOutput(
             node=torch.tensor(nodes),
@@ -82,13 +82,13 @@ class Sampler(BaseSampler):
         raise NotImplementedError
 
 
-def loading(data: Data, fanouts: list[int], batch: int) -> Any:
+def loader_factory(data: Data, fanouts: list[int], batch: int) -> Any:
     """Loaders over some nodes, as the example makes them."""
 
-    def made(nodes: Any, shuffle: bool) -> Iterable[Any]:
+    def make_loader(nodes: Any, shuffle: bool) -> Iterable[Any]:
         size = batch if shuffle else 500
-        if BUILT:
+        if HAS_NATIVE_SAMPLER:
             return NeighborLoader(data, fanouts, input_nodes=nodes, batch_size=size, shuffle=shuffle)
         return NodeLoader(data, Sampler(data, fanouts), input_nodes=nodes, batch_size=size, shuffle=shuffle)
 
-    return made
+    return make_loader

@@ -11,7 +11,7 @@ import numpy as np
 from torch_geometric.distributed import LocalFeatureStore, LocalGraphStore
 
 
-def named(kind: Any) -> str:
+def type_label(kind: Any) -> str:
     """An edge type as DGL writes it, a node type as it is, and a word where there are no types."""
     if kind is None or kind == (None, None):
         return "_E" if kind else "_N"
@@ -27,11 +27,11 @@ def main(folder: str, out: str) -> None:
             name = ":".join(attr.edge_type) if attr.edge_type else "_E"
             arrays |= {f"row|{name}": row, f"col|{name}": col, f"edge_id|{name}": graph.get_edge_id(attr), f"size|{name}": np.array(attr.size)}
         for attr in features.get_all_tensor_attrs():
-            arrays[f"feat|{named(attr.group_name)}|{attr.attr_name}"] = features.get_tensor(attr)
-            arrays[f"global|{named(attr.group_name)}"] = features.get_global_id(attr.group_name)
-        for what, book, alone in (("node", graph.node_pb, None), ("edge", graph.edge_pb, (None, None))):
-            for kind, owners in book.items() if isinstance(book, dict) else [(alone, book)]:
-                arrays[f"{what}_map|{named(kind)}"] = owners
+            arrays[f"feat|{type_label(attr.group_name)}|{attr.attr_name}"] = features.get_tensor(attr)
+            arrays[f"global|{type_label(attr.group_name)}"] = features.get_global_id(attr.group_name)
+        for element, book, single_type in (("node", graph.node_pb, None), ("edge", graph.edge_pb, (None, None))):
+            for kind, owners in book.items() if isinstance(book, dict) else [(single_type, book)]:
+                arrays[f"{element}_map|{type_label(kind)}"] = owners
         np.savez(Path(out) / f"part{part}.npz", **{key: np.asarray(value) for key, value in arrays.items()})
 
 

@@ -27,18 +27,18 @@ ROUTE, SERVES = ("airport", "route", "airport"), ("airline", "serves", "airport"
 
 def edges(graph: Graph, etype: str) -> dict[int, tuple[int, int]]:
     """Source and destination of each edge of the space, by its id."""
-    found: dict[int, tuple[int, int]] = {}
+    edges_by_id: dict[int, tuple[int, int]] = {}
     for batch in graph.scan_edges(etype):
-        found.update(zip(batch.edge_ids.tolist(), zip(batch.src.tolist(), batch.dst.tolist(), strict=True), strict=True))
-    return found
+        edges_by_id.update(zip(batch.edge_ids.tolist(), zip(batch.src.tolist(), batch.dst.tolist(), strict=True), strict=True))
+    return edges_by_id
 
 
-def into(known: dict[int, tuple[int, int]]) -> Counter[int]:
+def count_in_edges(edges_by_id: dict[int, tuple[int, int]]) -> Counter[int]:
     """How many edges lead to each node."""
-    return Counter(dst for _, dst in known.values())
+    return Counter(dst for _, dst in edges_by_id.values())
 
 
-def papers_of_the_file() -> tuple[Any, Any]:
+def papers_from_file() -> tuple[Any, Any]:
     """Words and labels of every paper, read by Python's own csv module."""
     x, y = torch.zeros(2708, WORDS), torch.zeros(2708, dtype=torch.int64)
     with (SHARED / "data/cora/papers.csv").open() as file:
@@ -52,29 +52,29 @@ def data_of(papers: Graph) -> Any:
     return stores(papers, {"paper": {"x": "words", "y": "label"}}, encode={"words": MultiHot(WORDS)})
 
 
-def check(batch: Data, known: dict[int, tuple[int, int]], fanouts: list[int]) -> None:
+def assert_batch(batch: Data, edges_by_id: dict[int, tuple[int, int]], fanouts: list[int]) -> None:
     """Hold a homogeneous batch against the space's edges: which they are, how many each node got, hop by hop."""
     ids = batch.n_id.tolist()
     assert len(set(ids)) == len(ids)
     ends = [(ids[a], ids[b]) for a, b in batch.edge_index.t().tolist()]
-    assert [known[edge] for edge in batch.e_id.tolist()] == ends
+    assert [edges_by_id[edge] for edge in batch.e_id.tolist()] == ends
     assert len(set(batch.e_id.tolist())) == len(ends)
-    degree, first, edge = into(known), 0, 0
+    degree, first, edge = count_in_edges(edges_by_id), 0, 0
     for hop, fanout in enumerate(fanouts):
-        grown = ids[first : first + batch.num_sampled_nodes[hop]]
-        got = Counter(dst for _, dst in ends[edge : edge + batch.num_sampled_edges[hop]])
-        assert got == Counter({node: degree[node] if fanout < 0 else min(fanout, degree[node]) for node in grown if degree[node]})
+        expanded = ids[first : first + batch.num_sampled_nodes[hop]]
+        in_degrees = Counter(dst for _, dst in ends[edge : edge + batch.num_sampled_edges[hop]])
+        assert in_degrees == Counter({node: degree[node] if fanout < 0 else min(fanout, degree[node]) for node in expanded if degree[node]})
         first, edge = first + batch.num_sampled_nodes[hop], edge + batch.num_sampled_edges[hop]
     assert edge == len(ends)
     assert sum(batch.num_sampled_nodes) == len(ids)
 
 
-def test_batches_of_nodes_are_subgraphs_with_their_seeds_first_and_the_files_features(papers: Graph) -> None:
-    known, (x, y) = edges(papers, "cites"), papers_of_the_file()
+def test_node_batches_have_seeds_first_and_file_features(papers: Graph) -> None:
+    edges_by_id, (x, y) = edges(papers, "cites"), papers_from_file()
     seeds = torch.randperm(2708)[:700]
     seen: list[int] = []
     for batch in NodeLoader(data_of(papers), NeighborSampler(papers, [4, 3]), input_nodes=seeds, batch_size=128, shuffle=True):
-        check(batch, known, [4, 3])
+        assert_batch(batch, edges_by_id, [4, 3])
         assert torch.equal(seeds[batch.input_id], batch.n_id[: batch.batch_size])
         assert torch.equal(batch.x, x[batch.n_id])
         assert torch.equal(batch.y, y[batch.n_id])
@@ -82,65 +82,65 @@ def test_batches_of_nodes_are_subgraphs_with_their_seeds_first_and_the_files_fea
     assert sorted(seen) == sorted(seeds.tolist())
 
 
-def test_all_neighbors_and_none_are_what_they_say(papers: Graph) -> None:
-    known = edges(papers, "cites")
+def test_fanouts_of_all_and_no_neighbors(papers: Graph) -> None:
+    edges_by_id = edges(papers, "cites")
     (batch,) = NodeLoader(data_of(papers), NeighborSampler(papers, [-1, 0, 2]), input_nodes=torch.arange(50), batch_size=50)
-    check(batch, known, [-1, 0, 0])  # nobody is met in the second hop, so nobody gives neighbors in the third
+    assert_batch(batch, edges_by_id, [-1, 0, 0])  # nobody is met in the second hop, so nobody gives neighbors in the third
     assert batch.num_sampled_edges[1:] == [0, 0]
 
 
-def same_in_workers(papers: Graph, context: str) -> None:
-    def epoch(**more: Any) -> list[Data]:
-        return list(NodeLoader(data_of(papers), NeighborSampler(papers, [5, 5], seed=7), input_nodes=torch.arange(600), batch_size=100, **more))
+def assert_same_in_workers(papers: Graph, context: str) -> None:
+    def epoch(**options: Any) -> list[Data]:
+        return list(NodeLoader(data_of(papers), NeighborSampler(papers, [5, 5], seed=7), input_nodes=torch.arange(600), batch_size=100, **options))
 
-    alone, together = epoch(), epoch(num_workers=2, multiprocessing_context=context)
-    assert len(alone) == len(together) == 6
-    for one, other in zip(alone, together, strict=True):
+    without_workers, with_workers = epoch(), epoch(num_workers=2, multiprocessing_context=context)
+    assert len(without_workers) == len(with_workers) == 6
+    for first, second in zip(without_workers, with_workers, strict=True):
         for name in ("n_id", "edge_index", "e_id", "x", "y", "input_id"):
-            assert torch.equal(one[name], other[name]), name
+            assert torch.equal(first[name], second[name]), name
 
 
 def test_forked_workers_give_the_batches_that_one_process_gives(papers: Graph) -> None:
-    same_in_workers(papers, "fork")
+    assert_same_in_workers(papers, "fork")
 
 
 def test_spawned_workers_give_the_batches_that_one_process_gives(cluster: LocalCluster) -> None:
-    with cluster.client().graph("citations").pin() as held:
-        same_in_workers(held, "spawn")
+    with cluster.client().graph("citations").pin() as pinned:
+        assert_same_in_workers(pinned, "spawn")
 
 
 def test_draws_follow_torch_or_a_seed_of_their_own(papers: Graph) -> None:
-    def drawn(sampler: NeighborSampler, first: int = 0) -> list[int]:
+    def sampled_edges(sampler: NeighborSampler, first: int = 0) -> list[int]:
         (batch,) = NodeLoader(data_of(papers), sampler, input_nodes=torch.arange(first, first + 300), batch_size=300)
         return batch.e_id.tolist()
 
-    free, fixed = NeighborSampler(papers, [2, 2]), NeighborSampler(papers, [2, 2], seed=3)
+    unseeded, seeded = NeighborSampler(papers, [2, 2]), NeighborSampler(papers, [2, 2], seed=3)
     torch.manual_seed(1)
-    first, second = drawn(free), drawn(free)
+    first, second = sampled_edges(unseeded), sampled_edges(unseeded)
     torch.manual_seed(1)
-    assert drawn(free) == first != second
-    assert drawn(fixed) == drawn(fixed) != drawn(NeighborSampler(papers, [2, 2], seed=4))
-    assert drawn(fixed) != drawn(fixed, 1)
+    assert sampled_edges(unseeded) == first != second
+    assert sampled_edges(seeded) == sampled_edges(seeded) != sampled_edges(NeighborSampler(papers, [2, 2], seed=4))
+    assert sampled_edges(seeded) != sampled_edges(seeded, 1)
 
 
-def test_workers_without_a_seed_draw_each_for_itself_and_anew_each_epoch(papers: Graph) -> None:
-    same = torch.zeros(4, dtype=torch.int64)  # the same batch four times, two of them in each worker
+def test_unseeded_workers_differ_and_change_each_epoch(papers: Graph) -> None:
+    repeated_seed = torch.zeros(4, dtype=torch.int64)  # the same batch four times, two of them in each worker
     degree = papers.degrees(np.arange(2708), "cites", direction="in")[:, 0]
-    same += int(degree.argmax())
-    loader = NodeLoader(data_of(papers), NeighborSampler(papers, [5]), input_nodes=same, batch_size=1, num_workers=2)
-    drawn = [tuple(batch.e_id.tolist()) for _ in range(2) for batch in loader]
-    assert len(set(drawn)) == len(drawn) == 8
+    repeated_seed += int(degree.argmax())
+    loader = NodeLoader(data_of(papers), NeighborSampler(papers, [5]), input_nodes=repeated_seed, batch_size=1, num_workers=2)
+    samples = [tuple(batch.e_id.tolist()) for _ in range(2) for batch in loader]
+    assert len(set(samples)) == len(samples) == 8
 
 
 def test_disjoint_trees_are_each_of_one_seed(papers: Graph) -> None:
-    known = edges(papers, "cites")
+    edges_by_id = edges(papers, "cites")
     seeds = torch.tensor([5, 9, 5, 100])
     (batch,) = NodeLoader(data_of(papers), NeighborSampler(papers, [3, 3], disjoint=True), input_nodes=seeds, batch_size=4)
     assert batch.n_id[:4].tolist() == seeds.tolist()
     assert batch.batch[:4].tolist() == [0, 1, 2, 3]
     row, col = batch.edge_index
     assert torch.equal(batch.batch[row], batch.batch[col])
-    assert [known[edge] for edge in batch.e_id.tolist()] == list(zip(batch.n_id[row].tolist(), batch.n_id[col].tolist(), strict=True))
+    assert [edges_by_id[edge] for edge in batch.e_id.tolist()] == list(zip(batch.n_id[row].tolist(), batch.n_id[col].tolist(), strict=True))
 
 
 def test_a_bidirectional_subgraph_has_every_edge_both_ways(papers: Graph) -> None:
@@ -151,46 +151,46 @@ def test_a_bidirectional_subgraph_has_every_edge_both_ways(papers: Graph) -> Non
     assert {(b, a) for a, b in ends} == ends
 
 
-def test_types_are_named_where_there_are_several(flights: Graph) -> None:
-    known = {triple: edges(flights, ":".join(triple)) for triple in NeighborSampler(flights, [1])._view.edge_types}
-    fanouts = {triple: [3, 2] for triple in known} | {SERVES: [0, 4]}
+def test_heterogeneous_batches_are_keyed_by_type(flights: Graph) -> None:
+    edges_by_type = {triple: edges(flights, ":".join(triple)) for triple in NeighborSampler(flights, [1])._view.edge_types}
+    fanouts = {triple: [3, 2] for triple in edges_by_type} | {SERVES: [0, 4]}
     seeds = nodes(flights, "airport")[:500]
     data = stores(flights, {"airport": ["position", "altitude"], "airline": ["weight"]})
     for batch in NodeLoader(data, NeighborSampler(flights, fanouts), input_nodes=("airport", seeds), batch_size=250):
         assert isinstance(batch, HeteroData)
         assert torch.equal(seeds[batch["airport"].input_id], batch["airport"].n_id[:250])
         assert batch["airport"].batch_size == 250
-        for triple, mine in known.items():
+        for triple, type_edges in edges_by_type.items():
             src, dst = batch[triple[0]].n_id, batch[triple[-1]].n_id
             row, col = batch[triple].edge_index
-            assert [mine[edge] for edge in batch[triple].e_id.tolist()] == list(zip(src[row].tolist(), dst[col].tolist(), strict=True))
-        degree = into(known[ROUTE])
-        got = Counter(batch["airport"].n_id[batch[ROUTE].edge_index[1][: batch[ROUTE].num_sampled_edges[0]]].tolist())
-        assert got == Counter({int(seed): min(3, degree[int(seed)]) for seed in batch["airport"].n_id[:250] if degree[int(seed)]})
+            assert [type_edges[edge] for edge in batch[triple].e_id.tolist()] == list(zip(src[row].tolist(), dst[col].tolist(), strict=True))
+        degree = count_in_edges(edges_by_type[ROUTE])
+        in_degrees = Counter(batch["airport"].n_id[batch[ROUTE].edge_index[1][: batch[ROUTE].num_sampled_edges[0]]].tolist())
+        assert in_degrees == Counter({int(seed): min(3, degree[int(seed)]) for seed in batch["airport"].n_id[:250] if degree[int(seed)]})
         assert batch[SERVES].num_sampled_edges[0] == 0
-        read = flights.node_features(batch["airport"].n_id.numpy(), ["position", "altitude"], "airport")
-        assert np.array_equal(batch["airport"].position.numpy(), np.asarray(read["position"]))
-        assert np.array_equal(batch["airport"].altitude.numpy(), np.asarray(read["altitude"]))
+        features = flights.node_features(batch["airport"].n_id.numpy(), ["position", "altitude"], "airport")
+        assert np.array_equal(batch["airport"].position.numpy(), np.asarray(features["position"]))
+        assert np.array_equal(batch["airport"].altitude.numpy(), np.asarray(features["altitude"]))
         assert (batch["airline"].weight == 1).all()
         assert batch["country"].n_id.unique().numel() == batch["country"].n_id.numel()
 
 
-def test_neighbors_are_drawn_by_the_weights_that_are_named(flights: Graph) -> None:
+def test_neighbors_follow_named_weights(flights: Graph) -> None:
     weights = {int(e): float(w) for batch in flights.scan_edges("route") for e, w in zip(batch.edge_ids, batch.weights, strict=True)}
-    known = edges(flights, "route")
-    hub = into(known).most_common(1)[0][0]
-    mine = {edge: weights[edge] for edge, (_, dst) in known.items() if dst == hub}
-    drawn: dict[str | None, float] = {}
-    for named in (None, "weight"):
-        sampler = NeighborSampler(flights, {ROUTE: [20000]}, replace=True, weight_attr=named, seed=5)
+    edges_by_id = edges(flights, "route")
+    hub = count_in_edges(edges_by_id).most_common(1)[0][0]
+    hub_weights = {edge: weights[edge] for edge, (_, dst) in edges_by_id.items() if dst == hub}
+    mean_weights: dict[str | None, float] = {}
+    for weight_name in (None, "weight"):
+        sampler = NeighborSampler(flights, {ROUTE: [20000]}, replace=True, weight_attr=weight_name, seed=5)
         (batch,) = NodeLoader(stores(flights), sampler, input_nodes=("airport", torch.tensor([hub])), batch_size=1)
-        drawn[named] = np.mean([mine[edge] for edge in batch[ROUTE].e_id.tolist()])
-    values = np.array(list(mine.values()))
-    for named, p in ((None, np.full(len(values), 1 / len(values))), ("weight", values / values.sum())):
+        mean_weights[weight_name] = np.mean([hub_weights[edge] for edge in batch[ROUTE].e_id.tolist()])
+    values = np.array(list(hub_weights.values()))
+    for weight_name, p in ((None, np.full(len(values), 1 / len(values))), ("weight", values / values.sum())):
         mean = float(p @ values)
-        spread = float(np.sqrt(p @ (values - mean) ** 2 / 20000))
-        assert abs(drawn[named] - mean) < 5 * spread
-    assert drawn["weight"] > drawn[None] * 1.1
+        standard_error = float(np.sqrt(p @ (values - mean) ** 2 / 20000))
+        assert abs(mean_weights[weight_name] - mean) < 5 * standard_error
+    assert mean_weights["weight"] > mean_weights[None] * 1.1
 
 
 @pytest.mark.parametrize("disjoint", [False, True])
@@ -211,7 +211,7 @@ def test_links_come_with_binary_negatives(papers: Graph, disjoint: bool) -> None
         assert torch.equal(torch.stack([src, dst])[:, :100], links[:, batch.input_id])
         seen += batch.input_id.tolist()
         assert len(set(src[100:].tolist())) > 80  # over 2,708 papers: uniform ones hardly meet
-        assert torch.equal(batch.x, papers_of_the_file()[0][batch.n_id])
+        assert torch.equal(batch.x, papers_from_file()[0][batch.n_id])
     assert sorted(seen) == list(range(300))
 
 
@@ -226,8 +226,8 @@ def test_links_come_with_triplets_of_the_right_types(flights: Graph, disjoint: b
         batch_size=50,
     )
     airports = set(nodes(flights, "airport").tolist())
-    for turn, batch in enumerate(loader):
-        expected = links[:, turn * 50 : turn * 50 + 50]
+    for index, batch in enumerate(loader):
+        expected = links[:, index * 50 : index * 50 + 50]
         assert torch.equal(batch["airline"].n_id[batch["airline"].src_index], expected[0])
         assert torch.equal(batch["airport"].n_id[batch["airport"].dst_pos_index], expected[1])
         assert batch["airport"].dst_neg_index.shape == (50, 3)
@@ -236,17 +236,17 @@ def test_links_come_with_triplets_of_the_right_types(flights: Graph, disjoint: b
             assert torch.equal(batch["airport"].batch[batch["airport"].dst_neg_index], torch.arange(50).view(50, 1).expand(50, 3))
 
 
-def test_a_whole_edge_type_can_be_the_links(flights: Graph) -> None:
-    known = edges(flights, "airline:serves:airport")
+def test_links_can_be_an_entire_edge_type(flights: Graph) -> None:
+    edges_by_id = edges(flights, "airline:serves:airport")
     loader = LinkLoader(stores(flights), NeighborSampler(flights, [0]), edge_label_index=SERVES, batch_size=4096)
     seen: Counter[tuple[int, ...]] = Counter()
     for batch in loader:
         row, col = batch[SERVES].edge_label_index
         seen.update(zip(batch["airline"].n_id[row].tolist(), batch["airport"].n_id[col].tolist(), strict=True))
-    assert seen == Counter(known.values())
+    assert seen == Counter(edges_by_id.values())
 
 
-def test_negatives_are_drawn_by_weights_of_nodes_or_by_pygs_own(embedded: Client) -> None:
+def test_negatives_follow_node_weights_or_pyg(embedded: Client) -> None:
     embedded.create_space(
         "weighted", {"direction": "both", "nodes": {"n": {"weighted": True, "tables": {"odd": "weight - 1"}}}, "edges": {"n:to:n": {}}}
     )
@@ -255,37 +255,37 @@ def test_negatives_are_drawn_by_weights_of_nodes_or_by_pygs_own(embedded: Client
     graph.upsert_edges(np.arange(10), (np.arange(10) + 1) % 10, "to")
     graph.build()
     links = torch.stack([torch.arange(10), (torch.arange(10) + 1) % 10])
-    with graph.pin() as held:
+    with graph.pin() as pinned:
 
-        def negatives(asked: NegativeSampling, weight: str | None = None) -> list[int]:
-            sampler = NeighborSampler(held, [0], negative_weight=weight, seed=1)
-            (batch,) = LinkLoader(stores(held, {}), sampler, edge_label_index=(None, links), neg_sampling=asked, batch_size=10)
+        def negatives(sampling: NegativeSampling, weight: str | None = None) -> list[int]:
+            sampler = NeighborSampler(pinned, [0], negative_weight=weight, seed=1)
+            (batch,) = LinkLoader(stores(pinned, {}), sampler, edge_label_index=(None, links), neg_sampling=sampling, batch_size=10)
             return batch.n_id[batch.dst_neg_index].reshape(-1).tolist()
 
-        uniform, by_weight = negatives(NegativeSampling("triplet", 400)), negatives(NegativeSampling("triplet", 400), "weight")
+        uniform, weighted = negatives(NegativeSampling("triplet", 400)), negatives(NegativeSampling("triplet", 400), "weight")
         assert all(300 < count < 500 for count in Counter(uniform).values())
         assert len(set(uniform)) == 10
-        assert abs(by_weight.count(9) - 4000 * 31 / 40) < 5 * (4000 * 31 / 40 * 9 / 40) ** 0.5
+        assert abs(weighted.count(9) - 4000 * 31 / 40) < 5 * (4000 * 31 / 40 * 9 / 40) ** 0.5
         assert set(negatives(NegativeSampling("triplet", 40), "odd")) == {9}
-        given = torch.tensor([0.0, 1, 0, 3, 0, 0, 0, 0, 0, 0])
-        drawn = negatives(NegativeSampling("triplet", 400, dst_weight=given))
-        assert set(drawn) == {1, 3}
-        assert abs(drawn.count(3) - 3000) < 5 * 750**0.5
+        dst_weight = torch.tensor([0.0, 1, 0, 3, 0, 0, 0, 0, 0, 0])
+        sampled = negatives(NegativeSampling("triplet", 400, dst_weight=dst_weight))
+        assert set(sampled) == {1, 3}
+        assert abs(sampled.count(3) - 3000) < 5 * 750**0.5
         with pytest.raises(InvalidRequest, match="dst_weight has 3 entries for 10 nodes"):
             negatives(NegativeSampling("triplet", 1, dst_weight=torch.ones(3)))
 
 
-def test_a_batch_is_refused_where_a_seed_is_there_twice(papers: Graph) -> None:
+def test_duplicate_seed_in_batch_is_rejected(papers: Graph) -> None:
     loader = NodeLoader(data_of(papers), NeighborSampler(papers, [2]), input_nodes=torch.tensor([3, 8, 3]), batch_size=3)
     with pytest.raises(InvalidRequest, match=r"seed 3 of 'paper' is no node, or twice in a batch of 3"):
         next(iter(loader))
 
 
-def test_a_graph_of_no_version_is_refused(client: Client) -> None:
+def test_graph_without_version_is_rejected(client: Client) -> None:
     graph = client.graph("citations")
-    for made in (lambda: stores(graph), lambda: NeighborSampler(graph, [2])):
+    for call in (lambda: stores(graph), lambda: NeighborSampler(graph, [2])):
         with pytest.raises(InvalidRequest, match=r"hold one: with graph\.pin\(\) as held"):
-            made()
+            call()
     assert NeighborSampler(graph.at(1), [2])._view.version == 1
 
 
@@ -295,15 +295,15 @@ def test_ids_with_gaps_are_named_not_counted(flights: Graph) -> None:
         NodeLoader(data, NeighborSampler(flights, [2]), input_nodes="airport")
     with pytest.raises(InvalidRequest, match="features of a whole type"):
         data[0]["airport", "altitude", None]
-    every = nodes(flights, "airport")
-    assert every.numel() == every.unique().numel() == flights.count_nodes("airport")
-    loader = NodeLoader(data, NeighborSampler(flights, [2]), input_nodes=("airport", every), batch_size=2048)
-    assert torch.equal(torch.cat([batch["airport"].n_id[: batch["airport"].batch_size] for batch in loader]), every)
+    all_airports = nodes(flights, "airport")
+    assert all_airports.numel() == all_airports.unique().numel() == flights.count_nodes("airport")
+    loader = NodeLoader(data, NeighborSampler(flights, [2]), input_nodes=("airport", all_airports), batch_size=2048)
+    assert torch.equal(torch.cat([batch["airport"].n_id[: batch["airport"].batch_size] for batch in loader]), all_airports)
 
 
-def test_stores_give_whole_columns_and_edge_types_and_take_nothing(papers: Graph) -> None:
+def test_stores_return_full_columns_and_are_read_only(papers: Graph) -> None:
     features, graph = data_of(papers)
-    x, y = papers_of_the_file()
+    x, y = papers_from_file()
     assert torch.equal(features[None, "x", None], x)
     assert torch.equal(features[None, "y", slice(10, 20)], y[10:20])
     assert features.get_tensor_size(None, "x") == (2708, WORDS)

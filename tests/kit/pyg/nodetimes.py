@@ -20,66 +20,66 @@ USERS, ITEMS, EDGES = 30, 20, 500
 BUYS, OF = ("user", "buys", "item"), ("item", "of", "user")
 RNG = np.random.default_rng(18)
 ENDS = {BUYS: (RNG.integers(0, USERS, EDGES), RNG.integers(0, ITEMS, EDGES)), OF: (RNG.integers(0, ITEMS, EDGES), RNG.integers(0, USERS, EDGES))}
-CAME = {"user": RNG.integers(0, 12, USERS), "item": RNG.integers(0, 12, ITEMS)}
+ARRIVAL_TIMES = {"user": RNG.integers(0, 12, USERS), "item": RNG.integers(0, 12, ITEMS)}
 
 
 @pytest.fixture(scope="module")
 def joined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
     """Users and items, all of whom came at some time."""
     with asterism.open(tmp_path_factory.mktemp("joined")) as client:
-        timed = {"features": {"t": "int64"}, "time": "t"}
+        node_spec = {"features": {"t": "int64"}, "time": "t"}
         client.create_space(
-            "s", {"parts": 3, "direction": "both", "nodes": {"user": timed, "item": timed}, "edges": {"user:buys:item": {}, "item:of:user": {}}}
+            "s", {"parts": 3, "direction": "both", "nodes": {"user": node_spec, "item": node_spec}, "edges": {"user:buys:item": {}, "item:of:user": {}}}
         )
         graph = client.graph("s")
-        for name, came in CAME.items():
-            graph.upsert_nodes(np.arange(len(came)), name, features={"t": came})
+        for name, arrival_times in ARRIVAL_TIMES.items():
+            graph.upsert_nodes(np.arange(len(arrival_times)), name, features={"t": arrival_times})
         for triple, (src, dst) in ENDS.items():
             graph.upsert_edges(src, dst, ":".join(triple))
         graph.build(timeout_s=600)
-        with graph.pin() as held:
-            yield held
+        with graph.pin() as pinned:
+            yield pinned
 
 
-def seen(triple: tuple[str, str, str], node: int, time: int) -> list[int]:
+def eligible_sources(triple: tuple[str, str, str], node: int, time: int) -> list[int]:
     """Nodes with an edge to a node that had come by a time, once for each edge."""
     src, dst = ENDS[triple]
-    return sorted(src[(dst == node) & (CAME[triple[0]][src] <= time)].tolist())
+    return sorted(src[(dst == node) & (ARRIVAL_TIMES[triple[0]][src] <= time)].tolist())
 
 
-def expanded(batch: Any, triple: tuple[str, str, str], hops: int) -> Iterator[tuple[int, int, list[int]]]:
+def expanded_nodes(batch: Any, triple: tuple[str, str, str], hops: int) -> Iterator[tuple[int, int, list[int]]]:
     """(number, node, sources of its edges of one type) of each node that the batch goes on from."""
     end = triple[2]
-    met: dict[int, list[int]] = {}
+    sources: dict[int, list[int]] = {}
     for row, column in batch[triple].edge_index.T.tolist():
-        met.setdefault(column, []).append(int(batch[triple[0]].n_id[row]))
-    for number in range(sum(int(count) for count in batch[end].num_sampled_nodes[:hops])):
-        yield number, int(batch[end].n_id[number]), sorted(met.get(number, []))
+        sources.setdefault(column, []).append(int(batch[triple[0]].n_id[row]))
+    for local_id in range(sum(int(count) for count in batch[end].num_sampled_nodes[:hops])):
+        yield local_id, int(batch[end].n_id[local_id]), sorted(sources.get(local_id, []))
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "last"])
 @pytest.mark.parametrize("fanout", [[-1, -1], [3, 2]])
 @pytest.mark.parametrize("given", [False, True])
-def test_trees_have_who_had_come(joined: Graph, strategy: str, fanout: list[int], given: bool) -> None:
+def test_trees_hold_only_arrived_nodes(joined: Graph, strategy: str, fanout: list[int], given: bool) -> None:
     """By the times that the loader gives, or by those of the seeds themselves."""
     sampler = NeighborSampler(joined, fanout, time_attr="t", temporal_strategy=strategy, seed=3)
-    times = torch.arange(USERS) % 14 - 1 if given else torch.from_numpy(CAME["user"])
+    times = torch.arange(USERS) % 14 - 1 if given else torch.from_numpy(ARRIVAL_TIMES["user"])
     loader = NodeLoader(stores(joined), sampler, input_nodes=("user", torch.arange(USERS)), input_time=times if given else None, batch_size=8)
     first = 0
     for batch in loader:
         for triple in ENDS:
-            for number, node, met in expanded(batch, triple, 2):
-                limit = int(times[first + int(batch[triple[2]].batch[number])])
-                there = seen(triple, node, limit)
-                assert not Counter(met) - Counter(there)
-                assert len(met) == len(there) if fanout[0] == -1 else len(met) >= min(2, len(there))
+            for local_id, node, sources in expanded_nodes(batch, triple, 2):
+                limit = int(times[first + int(batch[triple[2]].batch[local_id])])
+                eligible = eligible_sources(triple, node, limit)
+                assert not Counter(sources) - Counter(eligible)
+                assert len(sources) == len(eligible) if fanout[0] == -1 else len(sources) >= min(2, len(eligible))
                 if strategy == "last":
-                    latest = sorted(CAME[triple[0]][there].tolist())
-                    assert sorted(CAME[triple[0]][met].tolist()) == latest[len(latest) - len(met) :]
+                    latest = sorted(ARRIVAL_TIMES[triple[0]][eligible].tolist())
+                    assert sorted(ARRIVAL_TIMES[triple[0]][sources].tolist()) == latest[len(latest) - len(sources) :]
         first += batch["user"].batch_size
 
 
-def test_the_ends_of_links_see_who_had_come(joined: Graph) -> None:
+def test_link_ends_see_only_arrived_nodes(joined: Graph) -> None:
     src, dst = (torch.from_numpy(column[:12]) for column in ENDS[BUYS])
     times = torch.arange(12)
     loader = LinkLoader(
@@ -92,9 +92,9 @@ def test_the_ends_of_links_see_who_had_come(joined: Graph) -> None:
     links = 0
     for batch in loader:
         for triple in ENDS:
-            for number, node, met in expanded(batch, triple, 2):
-                limit = links + int(batch[triple[2]].batch[number])
-                assert not Counter(met) - Counter(seen(triple, node, limit))
+            for local_id, node, sources in expanded_nodes(batch, triple, 2):
+                limit = links + int(batch[triple[2]].batch[local_id])
+                assert not Counter(sources) - Counter(eligible_sources(triple, node, limit))
         links += len(batch[BUYS].input_id)
     assert links == 12
 
@@ -103,23 +103,23 @@ def compressed(triple: tuple[str, str, str]) -> tuple[Any, Any]:
     """The edges of a type as PyG's own sampler reads them: by destination."""
     src, dst = ENDS[triple]
     order = np.argsort(dst, kind="stable")
-    count = len(CAME[triple[2]])
+    count = len(ARRIVAL_TIMES[triple[2]])
     return torch.from_numpy(np.r_[0, np.cumsum(np.bincount(dst, minlength=count))]), torch.from_numpy(src[order])
 
 
-def theirs(seeds: Any, fanout: list[int], *, replace: bool) -> tuple[Any, Any, Any]:
+def sample_with_pyg(seeds: Any, fanout: list[int], *, replace: bool) -> tuple[Any, Any, Any]:
     """What PyG's own temporal sampler gives: nodes, rows and columns by type."""
     pytest.importorskip("torch_sparse", reason="PyG's samplers are not installed here")
     names = {triple: "__".join(triple) for triple in ENDS}
-    both = {names[triple]: compressed(triple) for triple in ENDS}
+    compressed_by_name = {names[triple]: compressed(triple) for triple in ENDS}
     nodes, rows, cols, _ = torch.ops.torch_sparse.hetero_temporal_neighbor_sample(
-        list(CAME),
+        list(ARRIVAL_TIMES),
         list(ENDS),
-        {name: colptr for name, (colptr, _) in both.items()},
-        {name: row for name, (_, row) in both.items()},
+        {name: colptr for name, (colptr, _) in compressed_by_name.items()},
+        {name: row for name, (_, row) in compressed_by_name.items()},
         {"user": seeds},
-        dict.fromkeys(both, fanout),
-        {name: torch.from_numpy(came) for name, came in CAME.items()},
+        dict.fromkeys(compressed_by_name, fanout),
+        {name: torch.from_numpy(arrival_times) for name, arrival_times in ARRIVAL_TIMES.items()},
         len(fanout),
         replace,
         True,
@@ -127,24 +127,24 @@ def theirs(seeds: Any, fanout: list[int], *, replace: bool) -> tuple[Any, Any, A
     return nodes, {triple: rows[name] for triple, name in names.items()}, {triple: cols[name] for triple, name in names.items()}
 
 
-def test_whole_trees_are_those_of_pygs_own_sampler(joined: Graph) -> None:
+def test_full_trees_match_pyg_sampler(joined: Graph) -> None:
     """Seed by seed, for it does not say which tree a node is of."""
     for user in range(USERS):
         loader = NodeLoader(stores(joined), NeighborSampler(joined, [-1, -1], time_attr="t"), input_nodes=("user", torch.tensor([user])))
         (batch,) = loader
-        nodes, rows, cols = theirs(torch.tensor([user]), [-1, -1], replace=False)
+        nodes, rows, cols = sample_with_pyg(torch.tensor([user]), [-1, -1], replace=False)
         for triple in ENDS:
             ends = batch[triple].edge_index
-            mine = zip(batch[triple[0]].n_id[ends[0]].tolist(), batch[triple[2]].n_id[ends[1]].tolist(), strict=True)
-            other = zip(nodes[triple[0]][rows[triple]].tolist(), nodes[triple[2]][cols[triple]].tolist(), strict=True)
-            assert Counter(mine) == Counter(other)
+            our_edges = zip(batch[triple[0]].n_id[ends[0]].tolist(), batch[triple[2]].n_id[ends[1]].tolist(), strict=True)
+            pyg_edges = zip(nodes[triple[0]][rows[triple]].tolist(), nodes[triple[2]][cols[triple]].tolist(), strict=True)
+            assert Counter(our_edges) == Counter(pyg_edges)
 
 
-def test_neighbors_are_in_as_many_samples_as_of_pygs_own_sampler(joined: Graph) -> None:
+def test_neighbor_frequencies_match_pyg_sampler(joined: Graph) -> None:
     """With replacement: without, it draws from all neighbors and leaves out those that come later, so that it gives fewer than there are."""
-    user, draws, n = int(np.argmax(CAME["user"] == 6)), 3, 4000
-    there = seen(OF, user, 6)
-    inside = {node: 1 - (1 - times / len(there)) ** draws for node, times in Counter(there).items()}
+    user, draws, n = int(np.argmax(ARRIVAL_TIMES["user"] == 6)), 3, 4000
+    eligible = eligible_sources(OF, user, 6)
+    probabilities = {node: 1 - (1 - times / len(eligible)) ** draws for node, times in Counter(eligible).items()}
     seeds = torch.full((n,), user)
     batch = next(
         iter(
@@ -152,18 +152,18 @@ def test_neighbors_are_in_as_many_samples_as_of_pygs_own_sampler(joined: Graph) 
         )
     )
     rows, cols = batch[OF].edge_index
-    mine = Counter(node for node, _ in {(int(batch["item"].n_id[row]), int(col)) for row, col in zip(rows, cols, strict=True)})
-    nodes, rows, cols = theirs(seeds, [draws], replace=True)
-    other = Counter(node for node, _ in {(int(nodes["item"][row]), int(col)) for row, col in zip(rows[OF], cols[OF], strict=True)})
-    assert set(mine) == set(other) == set(inside)
-    for node, share in inside.items():
-        error = (share * (1 - share) / n) ** 0.5
+    our_counts = Counter(node for node, _ in {(int(batch["item"].n_id[row]), int(col)) for row, col in zip(rows, cols, strict=True)})
+    nodes, rows, cols = sample_with_pyg(seeds, [draws], replace=True)
+    pyg_counts = Counter(node for node, _ in {(int(nodes["item"][row]), int(col)) for row, col in zip(rows[OF], cols[OF], strict=True)})
+    assert set(our_counts) == set(pyg_counts) == set(probabilities)
+    for node, probability in probabilities.items():
+        error = (probability * (1 - probability) / n) ** 0.5
         # 5.5 standard errors: a chance of 4e-8 for each of some twenty neighbors of either.
-        assert abs(mine[node] / n - share) < 5.5 * error
-        assert abs(other[node] / n - share) < 5.5 * error
+        assert abs(our_counts[node] / n - probability) < 5.5 * error
+        assert abs(pyg_counts[node] / n - probability) < 5.5 * error
 
 
-def test_what_is_not_right_about_times_is_refused(joined: Graph) -> None:
+def test_invalid_times_are_rejected(joined: Graph) -> None:
     with pytest.raises(InvalidRequest, match=r"time_attr 'when': expected the time .* user:buys:item: t, item:of:user: t"):
         NeighborSampler(joined, [2], time_attr="when")
     ends = torch.stack([torch.from_numpy(column[:4]) for column in ENDS[BUYS]])

@@ -18,23 +18,23 @@ from asterism import Client, InvalidRequest
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    with asterism.open(Path(tmp_path_factory.mktemp("objects"))) as opened:
-        yield opened
+    with asterism.open(Path(tmp_path_factory.mktemp("objects"))) as client:
+        yield client
 
 
-def drawn(seed: int, *shape: int) -> Any:
+def random_tensor(seed: int, *shape: int) -> Any:
     return torch.rand(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def test_a_data_keeps_edges_weights_features_labels_and_masks(service: Client) -> None:
     index = torch.randint(50, (2, 300), generator=torch.Generator().manual_seed(1))
     data = Data(
-        x=drawn(2, 50, 4).half(),
+        x=random_tensor(2, 50, 4).half(),
         y=torch.arange(50),
-        train_mask=drawn(3, 50) < 0.5,
+        train_mask=random_tensor(3, 50) < 0.5,
         edge_index=index,
-        edge_attr=drawn(4, 300, 2, 3),
-        edge_weight=drawn(5, 300),
+        edge_attr=random_tensor(4, 300, 2, 3),
+        edge_weight=random_tensor(5, 300),
         names=[f"paper {i}" for i in range(50)],
         title="papers",
         split=torch.tensor([1, 2, 3]),
@@ -62,10 +62,10 @@ def test_a_data_keeps_edges_weights_features_labels_and_masks(service: Client) -
 def test_a_hetero_data_keeps_every_type(service: Client) -> None:
     data = HeteroData()
     data["user"].num_nodes = 20
-    data["item"].x = drawn(1, 9, 3).to(torch.bfloat16)
+    data["item"].x = random_tensor(1, 9, 3).to(torch.bfloat16)
     data["item"].weight = torch.arange(9)
     data["user", "buys", "item"].edge_index = torch.stack([torch.arange(20), torch.arange(20) % 9])
-    data["user", "buys", "item"].paid = drawn(2, 20, 1)
+    data["user", "buys", "item"].paid = random_tensor(2, 20, 1)
     data["item", "rev_buys", "user"].edge_index = data["user", "buys", "item"].edge_index.flip(0)
     data["user", "knows", "user"].edge_index = torch.zeros(2, 0, dtype=torch.int64)
     data.year = 2020
@@ -83,17 +83,17 @@ def test_a_hetero_data_keeps_every_type(service: Client) -> None:
     assert sorted(nodes_of(graph, "user")) == list(range(20))
 
 
-def test_an_adjacency_that_is_sparse_and_transposed_is_read_from_source_to_destination(service: Client) -> None:
-    plain = Data(edge_index=torch.tensor([[0, 1, 2, 3], [1, 2, 0, 0]]), edge_weight=torch.tensor([1.0, 2.0, 3.0, 4.0]), num_nodes=5)
-    made = ToSparseTensor(attr="edge_weight", layout=torch.sparse_csr)(plain.clone())
-    assert "edge_index" not in made
-    service.load_graph("sparse", made, build=True, parts=2)
-    found = {(src, dst): held["weight"] for src, dst, held in edges_of(service.graph("sparse"), "edge")}
-    assert found == {(0, 1): 1.0, (1, 2): 2.0, (2, 0): 3.0, (3, 0): 4.0}
+def test_transposed_sparse_adjacency_keeps_direction(service: Client) -> None:
+    data = Data(edge_index=torch.tensor([[0, 1, 2, 3], [1, 2, 0, 0]]), edge_weight=torch.tensor([1.0, 2.0, 3.0, 4.0]), num_nodes=5)
+    sparse_data = ToSparseTensor(attr="edge_weight", layout=torch.sparse_csr)(data.clone())
+    assert "edge_index" not in sparse_data
+    service.load_graph("sparse", sparse_data, build=True, parts=2)
+    weights = {(src, dst): columns["weight"] for src, dst, columns in edges_of(service.graph("sparse"), "edge")}
+    assert weights == {(0, 1): 1.0, (1, 2): 2.0, (2, 0): 3.0, (3, 0): 4.0}
     assert sorted(nodes_of(service.graph("sparse"), "node")) == [0, 1, 2, 3, 4]
 
 
-def test_what_is_no_weight_end_or_feature_is_refused_with_its_row(service: Client) -> None:
+def test_invalid_values_are_rejected_with_their_row(service: Client) -> None:
     index = torch.tensor([[0, 1, 2], [1, 2, 7]])
     with pytest.raises(InvalidRequest, match=r"edge type 'node:edge:node': the destination of row 2 is 7; expected a node of 'node', 0 to 2"):
         service.load_graph("refused", Data(x=torch.ones(3, 1), edge_index=index))

@@ -27,7 +27,7 @@ TRAIN = torch.arange(500, 2300)
 EVERY = Counter(TRAIN.tolist())
 
 
-def with_pid(batch: Any) -> Any:
+def mark_with_pid(batch: Any) -> Any:
     """A batch with the worker that made it, after a moment."""
     time.sleep(0.05)
     batch.pid = os.getpid()
@@ -43,15 +43,15 @@ def tensors_in_files() -> Iterator[None]:
     torch.multiprocessing.set_sharing_strategy(strategy)
 
 
-def loading(graph: Graph, order: BatchOrder, **more: Any) -> Any:
-    return NodeLoader(stores(graph, {"paper": {"y": "label"}}), NeighborSampler(graph, [3, 2], seed=7), TRAIN, batch_sampler=order, **more)
+def make_loader(graph: Graph, order: BatchOrder, **options: Any) -> Any:
+    return NodeLoader(stores(graph, {"paper": {"y": "label"}}), NeighborSampler(graph, [3, 2], seed=7), TRAIN, batch_sampler=order, **options)
 
 
 def seeds_of(batch: Any) -> list[int]:
     return TRAIN[batch.input_id].tolist()
 
 
-def drawn(batch: Any) -> tuple[Any, ...]:
+def batch_values(batch: Any) -> tuple[Any, ...]:
     """What was drawn, to compare."""
     return batch.n_id.tolist(), batch.e_id.tolist(), batch.y.tolist()
 
@@ -63,7 +63,7 @@ def test_every_seed_comes_once_an_epoch_over_ranks_and_workers(papers: Graph, wo
     for epoch in range(2):
         assert {order.epoch for order in orders} == {epoch}
         assert [len(order) for order in orders] == [8, 8]
-        seen = [[seed for batch in order.through(loading(papers, order, num_workers=workers)) for seed in seeds_of(batch)] for order in orders]
+        seen = [[seed for batch in order.through(make_loader(papers, order, num_workers=workers)) for seed in seeds_of(batch)] for order in orders]
         assert Counter(itertools.chain(*seen)) == EVERY
         first.append(seen[0])
     assert first[0] != first[1]
@@ -83,54 +83,54 @@ def test_links_come_once_an_epoch_too(papers: Graph) -> None:
     assert sorted(seen) == list(range(len(TRAIN)))
 
 
-def test_a_worker_of_pygs_loader_killed_in_mid_epoch_loses_and_doubles_nothing(papers: Graph, tensors_in_files: None) -> None:
-    whole = BatchOrder(len(TRAIN), 100, seed=2)
-    expected = [drawn(batch) for batch in whole.through(loading(papers, whole))]
+def test_killed_pyg_worker_loses_and_repeats_nothing(papers: Graph, tensors_in_files: None) -> None:
+    uninterrupted = BatchOrder(len(TRAIN), 100, seed=2)
+    expected = [batch_values(batch) for batch in uninterrupted.through(make_loader(papers, uninterrupted))]
     order = BatchOrder(len(TRAIN), 100, seed=2)
     seen: list[int] = []
-    got: list[Any] = []
+    received: list[Any] = []
     state = order.state_dict()
 
     def train() -> None:
         nonlocal state
-        for batch in order.through(loading(papers, order, num_workers=2, transform=with_pid)):
+        for batch in order.through(make_loader(papers, order, num_workers=2, transform=mark_with_pid)):
             seen.extend(seeds_of(batch))
-            got.append(drawn(batch))
+            received.append(batch_values(batch))
             state = json.loads(json.dumps(order.state_dict()))
-            if len(got) == 5:
+            if len(received) == 5:
                 os.kill(batch.pid, signal.SIGKILL)
 
     with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid.* (exited unexpectedly|is killed by signal)"):
         train()
-    assert 5 <= len(got) < len(expected)
+    assert 5 <= len(received) < len(expected)
     resumed = BatchOrder(len(TRAIN), 100, seed=0)
     resumed.load_state_dict(state)
-    for batch in resumed.through(loading(papers, resumed, num_workers=3)):
+    for batch in resumed.through(make_loader(papers, resumed, num_workers=3)):
         seen += seeds_of(batch)
-        got.append(drawn(batch))
+        received.append(batch_values(batch))
     assert Counter(seen) == EVERY
-    assert got == expected
+    assert received == expected
     assert resumed.epoch == 1
 
 
-def test_a_server_restarted_in_mid_epoch_is_waited_for_by_pygs_loader(cluster: LocalCluster) -> None:
-    with cluster.client().graph("citations").pin() as held:
-        whole, order = (BatchOrder(len(TRAIN), 100, seed=4) for _ in range(2))
-        expected = [drawn(batch) for batch in whole.through(loading(held, whole))]
-        got: list[Any] = []
+def test_pyg_loader_waits_for_restarted_server(cluster: LocalCluster) -> None:
+    with cluster.client().graph("citations").pin() as pinned:
+        uninterrupted, order = (BatchOrder(len(TRAIN), 100, seed=4) for _ in range(2))
+        expected = [batch_values(batch) for batch in uninterrupted.through(make_loader(pinned, uninterrupted))]
+        received: list[Any] = []
         restarted: list[threading.Thread] = []
-        for batch in order.through(loading(held, order, num_workers=2)):
-            got.append(drawn(batch))
-            if len(got) == 5:
+        for batch in order.through(make_loader(pinned, order, num_workers=2)):
+            received.append(batch_values(batch))
+            if len(received) == 5:
                 cluster.kill("storaged-1")
                 time.sleep(4)  # longer than a single call is tried again
                 restarted.append(threading.Thread(target=cluster.restart, args=("storaged-1",)))
                 restarted[0].start()
         restarted[0].join(600)
-        assert got == expected
+        assert received == expected
 
 
-def test_a_version_published_in_mid_epoch_is_not_seen_by_pygs_loader(client: Client) -> None:
+def test_pyg_loader_stays_on_its_version(client: Client) -> None:
     client.create_space("renewed", {"direction": "both", "nodes": {"paper": {"features": {"at": "int64"}}}, "edges": {"paper:to:paper": {}}})
     graph = client.graph("renewed")
 
@@ -141,28 +141,28 @@ def test_a_version_published_in_mid_epoch_is_not_seen_by_pygs_loader(client: Cli
         graph.build()
 
     publish(1)
-    with graph.pin() as held:
+    with graph.pin() as pinned:
         order, seen = BatchOrder(400, 40, seed=8), []
-        loader = NodeLoader(stores(held, {"paper": ["at"]}), NeighborSampler(held, [2]), torch.arange(400), batch_sampler=order, num_workers=2)
-        for turn, batch in enumerate(order.through(loader)):
-            if turn == 1:
+        loader = NodeLoader(stores(pinned, {"paper": ["at"]}), NeighborSampler(pinned, [2]), torch.arange(400), batch_sampler=order, num_workers=2)
+        for index, batch in enumerate(order.through(loader)):
+            if index == 1:
                 publish(2)
             assert set(batch.at.tolist()) == {1}
             row, col = batch.n_id[batch.edge_index]
             assert torch.equal((row + 1) % 400, col), "an edge of the version that is pinned"
             seen += batch.input_id.tolist()
         assert sorted(seen) == list(range(400))
-    with graph.pin() as newer:
-        assert newer.degrees(np.arange(400), "to", direction="in").sum() == 800
+    with graph.pin() as newer_graph:
+        assert newer_graph.degrees(np.arange(400), "to", direction="in").sum() == 800
 
 
-def test_an_epoch_of_pygs_loader_goes_on_over_another_number_of_ranks(papers: Graph) -> None:
+def test_pyg_loader_epoch_resumes_with_other_rank_count(papers: Graph) -> None:
     before = BatchOrder(len(TRAIN), 64, seed=9)
-    seen = [seed for batch in itertools.islice(before.through(loading(papers, before)), 7) for seed in seeds_of(batch)]
+    seen = [seed for batch in itertools.islice(before.through(make_loader(papers, before)), 7) for seed in seeds_of(batch)]
     after = [BatchOrder(len(TRAIN), 64, seed=9, rank=rank, world=3) for rank in range(3)]
     for order in after:
         order.reshard([before.state_dict()])
-    seen += [seed for order in after for batch in order.through(loading(papers, order)) for seed in seeds_of(batch)]
+    seen += [seed for order in after for batch in order.through(make_loader(papers, order)) for seed in seeds_of(batch)]
     assert Counter(seen) == EVERY
     with pytest.raises(InvalidRequest, match="the state is of 1800 places, there are 10"):
         BatchOrder(10, 5, seed=1).load_state_dict(before.state_dict())

@@ -27,74 +27,74 @@ NODES, WALKS, STEPS = 2, 1, 2
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
     with asterism.open(tmp_path_factory.mktemp("saint")) as client:
         client.create_space("s", {"parts": 3, "direction": "both", "nodes": {"n": {}}, "edges": {"n:to:n": {}}})
-        made = client.graph("s")
-        made.upsert_nodes(np.arange(N), "n")
-        made.upsert_edges(SRC, DST, "to")
-        made.build(timeout_s=600)
-        with made.pin() as held:
-            yield held
+        new_graph = client.graph("s")
+        new_graph.upsert_nodes(np.arange(N), "n")
+        new_graph.upsert_edges(SRC, DST, "to")
+        new_graph.build(timeout_s=600)
+        with new_graph.pin() as pinned:
+            yield pinned
 
 
-def whole() -> Data:
+def in_memory_graph() -> Data:
     """The same graph in memory, with a name for each node."""
     return Data(edge_index=torch.from_numpy(np.stack([SRC, DST])), num_nodes=N, name=torch.arange(N))
 
 
-def sets(batches: Iterator[frozenset[int]]) -> Counter[frozenset[int]]:
+def count_node_sets(batches: Iterator[frozenset[int]]) -> Counter[frozenset[int]]:
     return Counter(next(batches) for _ in range(BATCHES))
 
 
-def ours(sampler: saint.Sampler) -> Iterator[frozenset[int]]:
+def served_node_sets(sampler: saint.Sampler) -> Iterator[frozenset[int]]:
     return (frozenset(sampler.nodes(i).tolist()) for i in range(BATCHES))
 
 
-def theirs(made: Callable[..., Any]) -> Iterator[frozenset[int]]:
-    return (frozenset(batch.name.tolist()) for batch in made(whole(), num_steps=BATCHES, log=False))
+def pyg_node_sets(make_sampler: Callable[..., Any]) -> Iterator[frozenset[int]]:
+    return (frozenset(batch.name.tolist()) for batch in make_sampler(in_memory_graph(), num_steps=BATCHES, log=False))
 
 
-def alike(one: Counter[frozenset[int]], other: Counter[frozenset[int]]) -> None:
+def assert_same_distribution(first: Counter[frozenset[int]], second: Counter[frozenset[int]]) -> None:
     """What came less than ten times is counted together."""
-    often = [key for key in one | other if one[key] + other[key] >= 20]
-    table = [[counts[key] for key in often] + [BATCHES - sum(counts[key] for key in often)] for counts in (one, other)]
-    table = [[row[at] for at in range(len(table[0])) if table[0][at] + table[1][at]] for row in table]
+    frequent = [key for key in first | second if first[key] + second[key] >= 20]
+    table = [[counts[key] for key in frequent] + [BATCHES - sum(counts[key] for key in frequent)] for counts in (first, second)]
+    table = [[row[column] for column in range(len(table[0])) if table[0][column] + table[1][column]] for row in table]
     assert len(table[0]) > 5
     assert stats.chi2_contingency(table).pvalue > ALPHA
 
 
 def test_sets_of_nodes_come_as_often_as_of_pygs_samplers(graph: Graph) -> None:
     torch.manual_seed(1)
-    nodes = sets(theirs(lambda *of, **how: GraphSAINTNodeSampler(*of, batch_size=NODES, **how)))
-    alike(sets(ours(saint.NodeSampler(graph, "to", NODES, seed=1))), nodes)
-    walks = sets(theirs(lambda *of, **how: GraphSAINTRandomWalkSampler(*of, batch_size=WALKS, walk_length=STEPS, **how)))
-    alike(sets(ours(saint.RandomWalkSampler(graph, "to", WALKS, STEPS, seed=1))), walks)
+    nodes = count_node_sets(pyg_node_sets(lambda *of, **how: GraphSAINTNodeSampler(*of, batch_size=NODES, **how)))
+    assert_same_distribution(count_node_sets(served_node_sets(saint.NodeSampler(graph, "to", NODES, seed=1))), nodes)
+    walks = count_node_sets(pyg_node_sets(lambda *of, **how: GraphSAINTRandomWalkSampler(*of, batch_size=WALKS, walk_length=STEPS, **how)))
+    assert_same_distribution(count_node_sets(served_node_sets(saint.RandomWalkSampler(graph, "to", WALKS, STEPS, seed=1))), walks)
     assert stats.chi2_contingency([[counts[key] for key in nodes | walks] for counts in (nodes, walks)]).pvalue < ALPHA  # they differ from each other
 
 
 def test_edges_among_the_nodes_of_a_batch_are_pygs(graph: Graph) -> None:
-    found = {}
-    for batch in GraphSAINTNodeSampler(whole(), batch_size=5, num_steps=300, log=False):
+    edges_by_nodes = {}
+    for batch in GraphSAINTNodeSampler(in_memory_graph(), batch_size=5, num_steps=300, log=False):
         ends = batch.name[batch.edge_index].t().tolist()
-        found[frozenset(batch.name.tolist())] = sorted(map(tuple, ends))
-    assert len(found) > 20
-    for nodes, edges in found.items():
-        sub = graph.induced_subgraph(np.array(sorted(nodes)), "to")
-        names = sub.nodes["n"]
-        assert sorted(zip(names[sub.row["n:to:n"]].tolist(), names[sub.col["n:to:n"]].tolist(), strict=True)) == edges
+        edges_by_nodes[frozenset(batch.name.tolist())] = sorted(map(tuple, ends))
+    assert len(edges_by_nodes) > 20
+    for nodes, edges in edges_by_nodes.items():
+        subgraph = graph.induced_subgraph(np.array(sorted(nodes)), "to")
+        names = subgraph.nodes["n"]
+        assert sorted(zip(names[subgraph.row["n:to:n"]].tolist(), names[subgraph.col["n:to:n"]].tolist(), strict=True)) == edges
 
 
-def test_coefficients_are_pygs_within_what_counting_leaves_open(graph: Graph) -> None:
+def test_coefficients_match_pyg_within_sampling_error(graph: Graph) -> None:
     torch.manual_seed(2)
     coverage = 1500
-    counted = saint.NodeSampler(graph, "to", 4, seed=2).normalize(coverage, to="src")
-    made = GraphSAINTNodeSampler(whole(), batch_size=4, num_steps=1, sample_coverage=coverage, log=False)
-    place = {int(edge): row for row, edge in enumerate(counted.edges)}
+    our_norms = saint.NodeSampler(graph, "to", 4, seed=2).normalize(coverage, to="src")
+    pyg_sampler = GraphSAINTNodeSampler(in_memory_graph(), batch_size=4, num_steps=1, sample_coverage=coverage, log=False)
+    row_by_edge = {int(edge): row for row, edge in enumerate(our_norms.edges)}
     ends = [np.concatenate(column) for column in zip(*((b.edge_ids, b.src, b.dst) for b in graph.scan_edges("to")), strict=True)]
-    rows = {(int(src), int(dst)): place[int(edge)] for edge, src, dst in zip(*ends, strict=True)}
-    mine = np.array([rows[edge] for edge in zip(SRC.tolist(), DST.tolist(), strict=True)])
-    shares = counted.node_counts / counted.batches
-    error = np.sqrt((1 - shares) / (shares * counted.batches))
-    assert (np.abs(made.node_norm.numpy() / counted.node_norm - 1) < 8 * error).all()
-    both = counted.edge_counts[mine] / counted.batches
-    spread = np.sqrt((1 - both) / (both * counted.batches))
-    assert (np.abs(made.edge_norm.numpy() / counted.edge_norm[mine] - 1) < 8 * spread).all()
-    assert counted.edge_norm.max() > 1.3
+    rows = {(int(src), int(dst)): row_by_edge[int(edge)] for edge, src, dst in zip(*ends, strict=True)}
+    our_rows = np.array([rows[edge] for edge in zip(SRC.tolist(), DST.tolist(), strict=True)])
+    shares = our_norms.node_counts / our_norms.batches
+    error = np.sqrt((1 - shares) / (shares * our_norms.batches))
+    assert (np.abs(pyg_sampler.node_norm.numpy() / our_norms.node_norm - 1) < 8 * error).all()
+    edge_shares = our_norms.edge_counts[our_rows] / our_norms.batches
+    edge_error = np.sqrt((1 - edge_shares) / (edge_shares * our_norms.batches))
+    assert (np.abs(pyg_sampler.edge_norm.numpy() / our_norms.edge_norm[our_rows] - 1) < 8 * edge_error).all()
+    assert our_norms.edge_norm.max() > 1.3

@@ -34,48 +34,48 @@ def edges(node: Any, row: Any, col: Any, edge: Any) -> set[tuple[int, int, int]]
 
 
 @pytest.mark.parametrize("sample", [ego, labor])
-def test_batches_are_what_the_call_gives_with_their_own_nodes_first(papers: Graph, sample: Any) -> None:
+def test_batches_match_the_call_with_seeds_first(papers: Graph, sample: Any) -> None:
     seeds = torch.arange(0, 2708, 40)
-    moved = 0
+    reordered = 0
     for batch in NodeLoader(stores(papers), SubgraphSampler(papers, sample, seed=5), input_nodes=seeds, batch_size=16):
-        asked = seeds[batch.input_id]
-        assert batch.n_id[: batch.batch_size].tolist() == asked.tolist()
-        law = sample(papers, asked.numpy(), "paper", batch_seed(5, asked.numpy()))
-        ((name, ids),) = law.row.items()
-        whole = edges(law.nodes["paper"], ids, law.col[name], law.edge_ids[name])
-        assert len(whole) > 20
-        assert edges(batch.n_id, batch.edge_index[0], batch.edge_index[1], batch.e_id) == whole
-        assert sorted(batch.n_id.tolist()) == sorted(law.nodes["paper"].tolist())
-        moved += law.seeds.tolist() != list(range(len(asked)))
-        if law.batch is not None:  # a component of its own for every root: no edge leaves it
-            assert batch.batch[: batch.batch_size].tolist() == list(range(len(asked)))
+        batch_seeds = seeds[batch.input_id]
+        assert batch.n_id[: batch.batch_size].tolist() == batch_seeds.tolist()
+        expected = sample(papers, batch_seeds.numpy(), "paper", batch_seed(5, batch_seeds.numpy()))
+        ((name, ids),) = expected.row.items()
+        expected_edges = edges(expected.nodes["paper"], ids, expected.col[name], expected.edge_ids[name])
+        assert len(expected_edges) > 20
+        assert edges(batch.n_id, batch.edge_index[0], batch.edge_index[1], batch.e_id) == expected_edges
+        assert sorted(batch.n_id.tolist()) == sorted(expected.nodes["paper"].tolist())
+        reordered += expected.seeds.tolist() != list(range(len(batch_seeds)))
+        if expected.batch is not None:  # a component of its own for every root: no edge leaves it
+            assert batch.batch[: batch.batch_size].tolist() == list(range(len(batch_seeds)))
             assert torch.equal(batch.batch[batch.edge_index[0]], batch.batch[batch.edge_index[1]])
-    assert (moved > 0) == (sample is ego)
+    assert (reordered > 0) == (sample is ego)
 
 
 def test_workers_give_the_batches_that_one_process_gives(papers: Graph) -> None:
-    def epoch(**more: Any) -> list[Any]:
-        return list(NodeLoader(stores(papers), SubgraphSampler(papers, ego, seed=3), input_nodes=torch.arange(64), batch_size=16, **more))
+    def epoch(**options: Any) -> list[Any]:
+        return list(NodeLoader(stores(papers), SubgraphSampler(papers, ego, seed=3), input_nodes=torch.arange(64), batch_size=16, **options))
 
-    for one, other in zip(epoch(), epoch(num_workers=2, multiprocessing_context="fork"), strict=True):
-        assert torch.equal(one.n_id, other.n_id)
-        assert torch.equal(one.edge_index, other.edge_index)
+    for first, second in zip(epoch(), epoch(num_workers=2, multiprocessing_context="fork"), strict=True):
+        assert torch.equal(first.n_id, second.n_id)
+        assert torch.equal(first.edge_index, second.edge_index)
 
 
-def test_types_are_named_where_there_are_several(flights: Graph) -> None:
+def test_heterogeneous_batches_are_keyed_by_type(flights: Graph) -> None:
     airports = torch.tensor(flights.node_batches("airport", 12, seed=1).next_batch())
     (batch,) = NodeLoader(stores(flights), SubgraphSampler(flights, ego, seed=3), input_nodes=("airport", airports), batch_size=12)
     assert batch["airport"].n_id[:12].tolist() == airports.tolist()
-    law = ego(flights, airports.numpy(), "airport", batch_seed(3, airports.numpy()))
-    assert law.edge_ids is not None
+    expected = ego(flights, airports.numpy(), "airport", batch_seed(3, airports.numpy()))
+    assert expected.edge_ids is not None
     for triple in batch.edge_types:
         name, ((src, row), (dst, col)) = ":".join(triple), zip((triple[0], triple[2]), batch[triple].edge_index, strict=True)
-        met = set(zip(batch[src].n_id[row].tolist(), batch[dst].n_id[col].tolist(), batch[triple].e_id.tolist(), strict=True))
-        numbers = (law.nodes[triple[0]][law.row[name]], law.nodes[triple[2]][law.col[name]], law.edge_ids[name])
-        assert met == set(zip(*(some.tolist() for some in numbers), strict=True))
+        batch_edges = set(zip(batch[src].n_id[row].tolist(), batch[dst].n_id[col].tolist(), batch[triple].e_id.tolist(), strict=True))
+        expected_columns = (expected.nodes[triple[0]][expected.row[name]], expected.nodes[triple[2]][expected.col[name]], expected.edge_ids[name])
+        assert batch_edges == set(zip(*(column.tolist() for column in expected_columns), strict=True))
 
 
-def test_what_pygs_loaders_can_not_take_is_refused_with_a_word(papers: Graph) -> None:
+def test_results_pyg_loaders_cannot_use_are_rejected(papers: Graph) -> None:
     data = stores(papers)
     with pytest.raises(InvalidRequest, match="have the call give them, by edge_ids=True"):
         next(iter(NodeLoader(data, SubgraphSampler(papers, without_edge_ids), input_nodes=torch.arange(4), batch_size=4)))
@@ -84,5 +84,5 @@ def test_what_pygs_loaders_can_not_take_is_refused_with_a_word(papers: Graph) ->
     links = LinkLoader(data, SubgraphSampler(papers, ego), edge_label_index=(None, torch.tensor([[1], [2]])))
     with pytest.raises(InvalidRequest, match="it takes nodes; give it to a NodeLoader"):
         next(iter(links))
-    ((twice,),) = [list(NodeLoader(data, SubgraphSampler(papers, ego, seed=1), input_nodes=torch.tensor([3, 3]), batch_size=2))]
-    assert twice.n_id[:2].tolist() == [3, 3]  # each has a subgraph of its own
+    ((batch,),) = [list(NodeLoader(data, SubgraphSampler(papers, ego, seed=1), input_nodes=torch.tensor([3, 3]), batch_size=2))]
+    assert batch.n_id[:2].tolist() == [3, 3]  # each has a subgraph of its own

@@ -26,15 +26,15 @@ ENDS = {
 }
 TIMES = {BUYS: RNG.integers(0, 12, EDGES), FOLLOWS: RNG.integers(0, 24, EDGES) / 2}
 SEEDS = torch.arange(USERS)
-SEEN_AT = torch.from_numpy(RNG.integers(-1, 14, USERS))
+SEED_TIMES = torch.from_numpy(RNG.integers(-1, 14, USERS))
 
 
 @pytest.fixture(scope="module")
 def bought(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
     """Users who buy and follow, at times, and edges that have none."""
     with asterism.open(tmp_path_factory.mktemp("timed")) as client:
-        timed = {"features": {"when": "int64"}, "time": "when"}
-        edges = {"user:buys:item": timed, "user:follows:user": timed | {"features": {"when": "float32"}}, "item:of:user": {}}
+        edge_spec = {"features": {"when": "int64"}, "time": "when"}
+        edges = {"user:buys:item": edge_spec, "user:follows:user": edge_spec | {"features": {"when": "float32"}}, "item:of:user": {}}
         client.create_space("s", {"parts": 3, "direction": "both", "nodes": {"user": {}, "item": {}}, "edges": edges})
         graph = client.graph("s")
         graph.upsert_nodes(np.arange(USERS), "user")
@@ -42,8 +42,8 @@ def bought(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
         for triple, (src, dst) in ENDS.items():
             graph.upsert_edges(src, dst, ":".join(triple), features={"when": TIMES[triple]} if triple in TIMES else None)
         graph.build(timeout_s=600)
-        with graph.pin() as held:
-            yield held
+        with graph.pin() as pinned:
+            yield pinned
 
 
 @pytest.fixture(scope="module")
@@ -51,57 +51,57 @@ def ids(bought: Graph) -> dict[tuple[str, str, str], dict[int, int]]:
     """The row in ``ENDS`` of each edge id."""
     rows: dict[tuple[str, str, str], dict[int, int]] = {}
     for triple, (src, dst) in ENDS.items():
-        found = [np.concatenate(column) for column in zip(*((b.edge_ids, b.src, b.dst) for b in bought.scan_edges(":".join(triple))), strict=True)]
-        order = np.argsort(found[0])
-        assert np.array_equal(np.stack(found[1:])[:, order], np.stack([src, dst]))
-        rows[triple] = {int(eid): row for row, eid in enumerate(found[0][order])}
+        columns = [np.concatenate(column) for column in zip(*((b.edge_ids, b.src, b.dst) for b in bought.scan_edges(":".join(triple))), strict=True)]
+        order = np.argsort(columns[0])
+        assert np.array_equal(np.stack(columns[1:])[:, order], np.stack([src, dst]))
+        rows[triple] = {int(eid): row for row, eid in enumerate(columns[0][order])}
     return rows
 
 
-def seen(triple: tuple[str, str, str], node: int, time: float) -> list[int]:
+def eligible_rows(triple: tuple[str, str, str], node: int, time: float) -> list[int]:
     """Rows of the edges that lead to a node until a time, the earliest first, of equal times by (source, edge)."""
     src, dst = ENDS[triple]
     times = TIMES.get(triple, np.full(len(src), -np.inf))
     return sorted(np.flatnonzero((dst == node) & (times <= time)).tolist(), key=lambda row: (times[row], src[row], row))
 
 
-def expanded(
+def expanded_nodes(
     batch: Any, triple: tuple[str, str, str], rows: dict[int, int], limits: list[float], hops: int
 ) -> Iterator[tuple[int, float, list[int]]]:
     """(node, its tree's time, rows of its edges of one type) of each node that the batch goes on from."""
     end = triple[2]
     counts = [int(count) for count in batch[end].num_sampled_nodes]
-    met: dict[int, list[int]] = {}
+    rows_by_node: dict[int, list[int]] = {}
     for column, eid in zip(batch[triple].edge_index[1].tolist(), batch[triple].e_id.tolist(), strict=True):
-        met.setdefault(column, []).append(rows[eid])
-    for number in range(sum(counts[:hops])):
-        yield int(batch[end].n_id[number]), limits[int(batch[end].batch[number])], met.get(number, [])
+        rows_by_node.setdefault(column, []).append(rows[eid])
+    for local_id in range(sum(counts[:hops])):
+        yield int(batch[end].n_id[local_id]), limits[int(batch[end].batch[local_id])], rows_by_node.get(local_id, [])
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "last"])
 @pytest.mark.parametrize("fanout", [[-1, -1], [3, 2]])
-def test_trees_have_what_their_seeds_see(bought: Graph, ids: dict[tuple[str, str, str], dict[int, int]], strategy: str, fanout: list[int]) -> None:
+def test_trees_hold_only_edges_before_seed_times(bought: Graph, ids: dict[tuple[str, str, str], dict[int, int]], strategy: str, fanout: list[int]) -> None:
     sampler = NeighborSampler(bought, fanout, time_attr="when", temporal_strategy=strategy, seed=3)
-    loader = NodeLoader(stores(bought), sampler, input_nodes=("user", SEEDS), input_time=SEEN_AT, batch_size=8)
+    loader = NodeLoader(stores(bought), sampler, input_nodes=("user", SEEDS), input_time=SEED_TIMES, batch_size=8)
     first = 0
     for batch in loader:
         size = batch["user"].batch_size
-        limits = [float(time) for time in SEEN_AT[first : first + size]]
+        limits = [float(time) for time in SEED_TIMES[first : first + size]]
         assert batch["user"].n_id[:size].tolist() == list(range(first, first + size))
         for triple in ENDS:
-            for node, limit, rows in expanded(batch, triple, ids[triple], limits, 2):
-                there = seen(triple, node, limit)
-                assert set(rows) <= set(there)
+            for node, limit, rows in expanded_nodes(batch, triple, ids[triple], limits, 2):
+                eligible = eligible_rows(triple, node, limit)
+                assert set(rows) <= set(eligible)
                 if fanout[0] == -1:
-                    assert sorted(rows) == sorted(there)
+                    assert sorted(rows) == sorted(eligible)
                 else:
-                    assert len(rows) == len(set(rows)) >= min(2, len(there))
+                    assert len(rows) == len(set(rows)) >= min(2, len(eligible))
                 if strategy == "last" and triple in TIMES:
-                    assert sorted(rows) == sorted(there[len(there) - len(rows) :])
+                    assert sorted(rows) == sorted(eligible[len(eligible) - len(rows) :])
         first += size
 
 
-def test_the_ends_of_links_see_what_came_before_the_link(bought: Graph, ids: dict[tuple[str, str, str], dict[int, int]]) -> None:
+def test_link_ends_see_only_edges_before_the_link(bought: Graph, ids: dict[tuple[str, str, str], dict[int, int]]) -> None:
     src, dst = (torch.from_numpy(column[:12]) for column in ENDS[BUYS])
     times = torch.from_numpy(TIMES[BUYS][:12])
     sampler = NeighborSampler(bought, [4, 3], time_attr="when", seed=3)
@@ -120,13 +120,13 @@ def test_the_ends_of_links_see_what_came_before_the_link(bought: Graph, ids: dic
             # PyG takes the trees of a link, and of its negatives, together: all are of the link's time.
             limits = [float(time) - 1 for time in times[links : links + size]]
             for triple in (BUYS, FOLLOWS):
-                for node, limit, rows in expanded(batch, triple, ids[triple], limits, 2):
-                    assert set(rows) <= set(seen(triple, node, limit))
+                for node, limit, rows in expanded_nodes(batch, triple, ids[triple], limits, 2):
+                    assert set(rows) <= set(eligible_rows(triple, node, limit))
             links += size
         assert links == 12
 
 
-def test_what_is_not_right_about_times_is_refused(bought: Graph) -> None:
+def test_invalid_times_are_rejected(bought: Graph) -> None:
     with pytest.raises(InvalidRequest, match=r"time_attr 'year': expected the time .* user:buys:item: when, .* item:of:user: none"):
         NeighborSampler(bought, [2], time_attr="year")
     with pytest.raises(
@@ -137,9 +137,9 @@ def test_what_is_not_right_about_times_is_refused(bought: Graph) -> None:
     with pytest.raises(InvalidRequest, match="temporal_strategy 'newest'"):
         NeighborSampler(bought, [2], time_attr="when", temporal_strategy="newest")
     with pytest.raises(InvalidRequest, match="input_time to a sampler without times"):
-        next(iter(NodeLoader(stores(bought), NeighborSampler(bought, [2], disjoint=True), input_nodes=("user", SEEDS), input_time=SEEN_AT)))
+        next(iter(NodeLoader(stores(bought), NeighborSampler(bought, [2], disjoint=True), input_nodes=("user", SEEDS), input_time=SEED_TIMES)))
     with pytest.raises(InvalidRequest, match="a sampler with time_attr, and no input_time"):
         next(iter(NodeLoader(stores(bought), NeighborSampler(bought, [2], time_attr="when"), input_nodes=("user", SEEDS))))
     sampler = NeighborSampler(bought, [2], time_attr="when", temporal_strategy="last", replace=True)
     with pytest.raises(InvalidRequest, match="the last neighbors with replacement"):
-        next(iter(NodeLoader(stores(bought), sampler, input_nodes=("user", SEEDS), input_time=SEEN_AT)))
+        next(iter(NodeLoader(stores(bought), sampler, input_nodes=("user", SEEDS), input_time=SEED_TIMES)))

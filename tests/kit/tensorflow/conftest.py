@@ -31,5 +31,5 @@ def client(cluster: LocalCluster) -> Client:
 @pytest.fixture
 def papers(client: Client) -> Iterator[Graph]:
     """Cora, of one node type and one edge type."""
-    with client.graph("citations").pin() as held:
-        yield held
+    with client.graph("citations").pin() as pinned:
+        yield pinned

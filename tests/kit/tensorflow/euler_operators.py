@@ -13,7 +13,7 @@ from tests.kit import euler_graph
 import asterism
 from asterism import Graph, ops
 from asterism.euler import Euler
-from asterism.tensorflow.euler import ANSWERS
+from asterism.tensorflow.euler import OUTPUT_SPECS
 from asterism_proto.errors import InvalidRequest
 
 NODES, PAIRS, TRIPLES = [1, 2, 6, 1], [[1, 2], [5, 6]], [[1, 2, 0], [6, 5, 1], [1, 9, 0]]
@@ -51,7 +51,7 @@ CALLS: dict[str, tuple[list[Any], Callable[..., Any]]] = {
     "sparse_gather": ([[1], [[0, 3], [1, 2]], [7, 8]], lambda e, rows, at, values: e.sparse_gather(rows, at, values, [2, 4])),
 }
 """Each operator with the tensors that it is given, and how."""
-SIZED_BY_THE_GRAPH = {"get_multi_hop_neighbor"}
+VARIABLE_SIZE = {"get_multi_hop_neighbor"}
 
 
 @pytest.fixture(scope="module")
@@ -60,66 +60,66 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
         yield euler_graph.write(client, "euler")
 
 
-def same(found: Any, expected: Any) -> None:
+def assert_same(actual: Any, expected: Any) -> None:
     """Hold tensors against arrays, in one structure."""
-    if isinstance(found, tf.SparseTensor):
-        assert found.dense_shape.numpy().tolist() == list(expected.dense_shape)
-        assert np.array_equal(found.indices, expected.indices)
-        same(found.values, expected.values)
+    if isinstance(actual, tf.SparseTensor):
+        assert actual.dense_shape.numpy().tolist() == list(expected.dense_shape)
+        assert np.array_equal(actual.indices, expected.indices)
+        assert_same(actual.values, expected.values)
     elif isinstance(expected, list | tuple):
-        assert type(found) is type(expected)
-        for one, other in zip(found, expected, strict=True):
-            same(one, other)
+        assert type(actual) is type(expected)
+        for left, right in zip(actual, expected, strict=True):
+            assert_same(left, right)
     else:
-        assert found.dtype == (tf.string if expected.dtype == object else tf.as_dtype(expected.dtype))
-        assert np.array_equal(found.numpy(), expected)
+        assert actual.dtype == (tf.string if expected.dtype == object else tf.as_dtype(expected.dtype))
+        assert np.array_equal(actual.numpy(), expected)
 
 
-def as_constants(given: list[Any]) -> list[Any]:
-    return [tf.constant(one, tf.string if isinstance(one[0], bytes) else tf.int64) for one in given]
+def as_constants(values: list[Any]) -> list[Any]:
+    return [tf.constant(value, tf.string if isinstance(value[0], bytes) else tf.int64) for value in values]
 
 
-def test_every_operator_that_asks_or_rearranges_is_held_here() -> None:
-    others = ("gather", "get_node_type_id", "get_edge_type_id", "run_gql")  # the last one's outputs are its text's
-    own = {name for name in dir(Euler) if not name.startswith("_") and name not in others}
-    assert set(CALLS) == set(ANSWERS) == {name for name in own if not name.startswith("scatter_")}
+def test_every_operator_is_covered_here() -> None:
+    excluded = ("gather", "get_node_type_id", "get_edge_type_id", "run_gql")  # the last one's outputs are its text's
+    operators = {name for name in dir(Euler) if not name.startswith("_") and name not in excluded}
+    assert set(CALLS) == set(OUTPUT_SPECS) == {name for name in operators if not name.startswith("scatter_")}
 
 
 @pytest.mark.parametrize("name", list(CALLS))
-def test_an_operator_gives_the_same_in_tensors_at_once_and_in_a_function(graph: Graph, name: str) -> None:
-    given, call = CALLS[name]
-    tf_euler, tensors = Euler(graph, framework="tensorflow"), as_constants(given)
-    expected = call(Euler(graph), *given)
-    same(call(tf_euler, *tensors), expected)
+def test_operator_is_equal_eager_and_in_function(graph: Graph, name: str) -> None:
+    arguments, call = CALLS[name]
+    tf_euler, tensors = Euler(graph, framework="tensorflow"), as_constants(arguments)
+    expected = call(Euler(graph), *arguments)
+    assert_same(call(tf_euler, *tensors), expected)
     shapes: list[Any] = []
 
-    def traced(*tensors: Any) -> Any:
-        found = call(tf_euler, *tensors)
-        shapes[:] = [(one, one.shape) for one in tf.nest.flatten(found) if not isinstance(one, tf.SparseTensor)]
-        return found
+    def traced_call(*tensors: Any) -> Any:
+        result = call(tf_euler, *tensors)
+        shapes[:] = [(tensor, tensor.shape) for tensor in tf.nest.flatten(result) if not isinstance(tensor, tf.SparseTensor)]
+        return result
 
-    open_ = [tf.TensorSpec([None] * tensor.shape.rank, tensor.dtype) for tensor in tensors]
+    open_signature = [tf.TensorSpec([None] * tensor.shape.rank, tensor.dtype) for tensor in tensors]
     if name == "sparse_gather":
-        open_[1] = tf.TensorSpec([None, 2], tf.int64)  # how many dimensions there are has to be known
-    same(tf.function(traced, input_signature=open_)(*tensors), expected)
-    same(tf.function(traced)(*tensors), expected)
-    if name not in SIZED_BY_THE_GRAPH:
+        open_signature[1] = tf.TensorSpec([None, 2], tf.int64)  # how many dimensions there are has to be known
+    assert_same(tf.function(traced_call, input_signature=open_signature)(*tensors), expected)
+    assert_same(tf.function(traced_call)(*tensors), expected)
+    if name not in VARIABLE_SIZE:
         assert all(shape.is_fully_defined() for _, shape in shapes)
 
 
-def test_types_have_numbers_in_a_function_too(graph: Graph) -> None:
+def test_types_may_be_numbers_in_a_function(graph: Graph) -> None:
     tf_euler = Euler(graph, framework="tensorflow")
     function = tf.function(lambda: (tf_euler.get_node_type_id(["0", "1"]), tf_euler.get_edge_type_id("-1")))
-    same(function(), (Euler(graph).get_node_type_id(["0", "1"]), Euler(graph).get_edge_type_id("-1")))
+    assert_same(function(), (Euler(graph).get_node_type_id(["0", "1"]), Euler(graph).get_edge_type_id("-1")))
 
 
-def test_draws_without_a_seed_are_made_each_time_that_a_function_runs(graph: Graph) -> None:
+def test_unseeded_draws_differ_on_each_function_run(graph: Graph) -> None:
     tf_euler = Euler(graph, framework="tensorflow")
     function = tf.function(lambda: tf_euler.sample_node(100))
     assert not np.array_equal(function(), function())
 
 
-def test_a_model_of_eulers_kind_learns_in_a_function(graph: Graph) -> None:
+def test_euler_style_model_learns_in_a_function(graph: Graph) -> None:
     tf_euler = Euler(graph, framework="tensorflow")
     dense = tf.keras.layers.Dense(1)
     dense.build((None, 5))
@@ -127,14 +127,14 @@ def test_a_model_of_eulers_kind_learns_in_a_function(graph: Graph) -> None:
 
     @tf.function
     def step(nodes: Any) -> Any:
-        wanted = tf.cast(tf_euler.get_node_type(nodes) == tf_euler.get_node_type_id("1"), tf.float32)
+        targets = tf.cast(tf_euler.get_node_type(nodes) == tf_euler.get_node_type_id("1"), tf.float32)
         with tf.GradientTape() as tape:
             x = tf.concat(tf_euler.get_dense_feature(nodes, ["f3", "f4"], [2, 3]), axis=1)
-            near, _, _ = tf_euler.sample_neighbor(nodes, -1, 4)
-            far = tf.concat(tf_euler.get_dense_feature(near, ["f3", "f4"], [2, 3]), axis=1)
-            mean = tf_euler.scatter_mean(far, tf.repeat(tf.range(tf.size(nodes)), 4), 6)
+            neighbors, _, _ = tf_euler.sample_neighbor(nodes, -1, 4)
+            neighbor_features = tf.concat(tf_euler.get_dense_feature(neighbors, ["f3", "f4"], [2, 3]), axis=1)
+            mean = tf_euler.scatter_mean(neighbor_features, tf.repeat(tf.range(tf.size(nodes)), 4), 6)
             logits = tf.squeeze(dense(tf.sin(x * 3.0) + 0.01 * mean), 1)
-            loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(wanted, logits))
+            loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(targets, logits))
         optimizer.apply_gradients(zip(tape.gradient(loss, dense.trainable_variables), dense.trainable_variables, strict=True))
         return loss
 
@@ -143,14 +143,14 @@ def test_a_model_of_eulers_kind_learns_in_a_function(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("name", ["scatter_add", "scatter_mean", "scatter_max", "scatter_softmax"])
-def test_scatters_of_tensors_are_those_of_arrays_and_have_gradients(graph: Graph, name: str) -> None:
+def test_tensor_scatters_match_arrays_and_have_gradients(graph: Graph, name: str) -> None:
     generator = np.random.default_rng(0)
-    values, where = generator.normal(size=(40, 3)), generator.integers(0, 7, 40)
-    where[where == 5] = 4  # a place where nothing goes
+    values, indices = generator.normal(size=(40, 3)), generator.integers(0, 7, 40)
+    indices[indices == 5] = 4  # a place where nothing goes
     scatter = getattr(Euler(graph, framework="tensorflow"), name)
-    for found in (scatter(tf.constant(values), where, 7), tf.function(lambda x: scatter(x, where, 7))(tf.constant(values))):
-        assert np.allclose(found, getattr(ops, name)(values, where, 7))
-    analytic, numeric = tf.test.compute_gradient(lambda x: scatter(x, where, 7), [tf.constant(values)])
+    for actual in (scatter(tf.constant(values), indices, 7), tf.function(lambda x: scatter(x, indices, 7))(tf.constant(values))):
+        assert np.allclose(actual, getattr(ops, name)(values, indices, 7))
+    analytic, numeric = tf.test.compute_gradient(lambda x: scatter(x, indices, 7), [tf.constant(values)])
     assert np.allclose(analytic, numeric, atol=1e-6)
     with pytest.raises(tf.errors.InvalidArgumentError):
         scatter(tf.constant([1.0]), [-1], 2)

@@ -21,7 +21,7 @@ CALLS: dict[str, Callable[[Operators, Any, Any], Any]] = {
     "sample_negatives": lambda of, nodes, seed: of.sample_negatives(tf.stack([nodes, nodes], 1), 3, "paper", seed=seed),
     "node_features": lambda of, nodes, seed: of.node_features(nodes, "label", "paper"),
 }
-OWN: dict[str, Callable[[Graph, Any, int], Any]] = {
+DIRECT_CALLS: dict[str, Callable[[Graph, Any, int], Any]] = {
     "sample_nodes": lambda graph, nodes, seed: graph.sample_nodes(9, "paper", seed=seed).nodes,
     "sample_neighbors": lambda graph, nodes, seed: neighbors(graph, nodes, seed),
     "sample_fanout": lambda graph, nodes, seed: [nodes, *(hop.nodes for hop in graph.sample_fanout(nodes, ["cites"] * 2, [3, 2], seed=seed).hops)],
@@ -32,38 +32,38 @@ OWN: dict[str, Callable[[Graph, Any, int], Any]] = {
 
 
 def neighbors(graph: Graph, nodes: Any, seed: int) -> Any:
-    found = graph.sample_neighbors(nodes, "cites", 4, seed=seed)
-    return found.nodes, found.weights, found.types
+    sample = graph.sample_neighbors(nodes, "cites", 4, seed=seed)
+    return sample.nodes, sample.weights, sample.types
 
 
-def same(found: Any, expected: Any) -> None:
-    tf.nest.assert_same_structure(found, tf.nest.map_structure(tf.convert_to_tensor, expected), check_types=False)
-    for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
-        assert one.dtype == tf.as_dtype(np.asarray(other).dtype)
-        assert np.array_equal(one.numpy(), np.asarray(other))
+def assert_same(actual: Any, expected: Any) -> None:
+    tf.nest.assert_same_structure(actual, tf.nest.map_structure(tf.convert_to_tensor, expected), check_types=False)
+    for left, right in zip(tf.nest.flatten(actual), tf.nest.flatten(expected), strict=True):
+        assert left.dtype == tf.as_dtype(np.asarray(right).dtype)
+        assert np.array_equal(left.numpy(), np.asarray(right))
 
 
 @pytest.mark.parametrize("name", list(CALLS))
-def test_an_operator_gives_what_the_graph_gives_at_once_and_in_a_function(papers: Graph, name: str) -> None:
+def test_operator_matches_graph_eager_and_in_function(papers: Graph, name: str) -> None:
     operators, nodes = Operators(papers), np.array([7, 0, -1 if "neighbors" in name else 3, 7, 1500])
     function = tf.function(lambda nodes, seed: CALLS[name](operators, nodes, seed))
     for seed in (1, 2):
-        expected = OWN[name](papers, nodes, seed)
-        same(CALLS[name](operators, nodes, seed), expected)
-        same(function(tf.constant(nodes), tf.constant(seed, tf.int64)), expected)
+        expected = DIRECT_CALLS[name](papers, nodes, seed)
+        assert_same(CALLS[name](operators, nodes, seed), expected)
+        assert_same(function(tf.constant(nodes), tf.constant(seed, tf.int64)), expected)
     assert function.experimental_get_tracing_count() == 1
 
 
-def test_shapes_are_set_where_arguments_tell_them(papers: Graph) -> None:
+def test_shapes_are_set_from_arguments(papers: Graph) -> None:
     operators, shapes = Operators(papers), {}
 
     @tf.function(input_signature=[tf.TensorSpec([8], tf.int64), tf.TensorSpec([None], tf.int64)])
-    def traced(fixed: Any, free: Any) -> Any:
+    def traced_call(fixed_nodes: Any, open_nodes: Any) -> Any:
         for name in CALLS:
-            shapes[name] = [[one.shape.as_list() for one in tf.nest.flatten(CALLS[name](operators, nodes, None))] for nodes in (fixed, free)]
-        return fixed
+            shapes[name] = [[tensor.shape.as_list() for tensor in tf.nest.flatten(CALLS[name](operators, nodes, None))] for nodes in (fixed_nodes, open_nodes)]
+        return fixed_nodes
 
-    traced(np.arange(8), np.arange(3))
+    traced_call(np.arange(8), np.arange(3))
     assert shapes == {
         "sample_nodes": [[[9]], [[9]]],
         "sample_neighbors": [[[8, 4]] * 3, [[None, 4]] * 3],
@@ -74,15 +74,15 @@ def test_shapes_are_set_where_arguments_tell_them(papers: Graph) -> None:
     }
 
 
-def test_without_a_seed_every_run_draws_anew_and_with_a_number_the_same(papers: Graph) -> None:
+def test_unseeded_runs_differ_and_seeded_runs_repeat(papers: Graph) -> None:
     operators = Operators(papers)
-    free, fixed = tf.function(lambda: operators.sample_nodes(50)), tf.function(lambda: operators.sample_nodes(50, seed=3))
-    assert not np.array_equal(free(), free())
-    assert np.array_equal(fixed(), fixed())
+    unseeded, seeded = tf.function(lambda: operators.sample_nodes(50)), tf.function(lambda: operators.sample_nodes(50, seed=3))
+    assert not np.array_equal(unseeded(), unseeded())
+    assert np.array_equal(seeded(), seeded())
     assert np.array_equal(operators.sample_nodes(5, seed=2**64 - 1), papers.sample_nodes(5, seed=2**64 - 1).nodes)
 
 
-def test_a_refused_call_says_why_in_a_function_too(papers: Graph) -> None:
+def test_rejected_call_explains_itself_in_a_function(papers: Graph) -> None:
     operators = Operators(papers)
     with pytest.raises(InvalidRequest, match="nodes"):
         operators.sample_neighbors([-7], "cites", 2)

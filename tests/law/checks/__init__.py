@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from tests.law.checks.basis import Rejected, require_counts, require_independent
 from tests.law.checks.budgeted import (
-    layers_by_budgets_follow_their_law,
+    layers_by_budgets_follow_their_distribution,
     layers_by_budgets_have_all_edges_among_them,
     layers_by_budgets_have_streams_of_their_own,
     what_lost_in_a_layer_is_drawn_in_the_next_like_others,
@@ -77,8 +77,8 @@ from tests.law.checks.probabilities import (
 )
 from tests.law.checks.ranged import (
     hosts_do_not_matter_to_ranges,
-    what_is_in_a_range_is_drawn_by_its_law,
-    what_is_in_a_range_is_drawn_by_its_law_without_replacement,
+    range_draws_follow_their_distribution,
+    range_draws_without_replacement_follow_their_distribution,
 )
 from tests.law.checks.rows import (
     graph_labels_are_alike,
@@ -97,7 +97,7 @@ from tests.law.checks.timed import (
     fewer_are_the_first_of_more,
     hosts_do_not_matter_to_what_is_seen,
     the_last_are_the_latest,
-    what_is_seen_is_drawn_by_its_law,
+    visible_edges_are_drawn_by_their_distribution,
 )
 from tests.law.checks.visits import many_visits_are_ranked_as_few_are, pageranks_are_pushed_in_rounds, visits_are_counted_as_walks_make_them
 
@@ -123,7 +123,7 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     labor_keeps_edges_by_one_variate_a_node,
     labor_variates_are_of_a_hop_unless_layers_depend,
     labor_variates_of_a_node_are_its_types,
-    layers_by_budgets_follow_their_law,
+    layers_by_budgets_follow_their_distribution,
     layers_by_budgets_have_streams_of_their_own,
     what_lost_in_a_layer_is_drawn_in_the_next_like_others,
     layers_by_budgets_have_all_edges_among_them,
@@ -145,8 +145,8 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     conditions_leave_the_weights_of_edges_and_neighbors,
     indexes_leave_the_weights_among_what_satisfies_conditions,
     hosts_do_not_matter_under_conditions,
-    what_is_in_a_range_is_drawn_by_its_law,
-    what_is_in_a_range_is_drawn_by_its_law_without_replacement,
+    range_draws_follow_their_distribution,
+    range_draws_without_replacement_follow_their_distribution,
     hosts_do_not_matter_to_ranges,
     the_last_are_the_latest,
     fewer_are_the_first_of_more,
@@ -155,7 +155,7 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     an_edge_is_there_once_its_neighbor_is,
     a_nodes_time_holds_for_all_that_is_drawn_from_it,
     times_of_what_a_condition_leaves_are_in_order,
-    what_is_seen_is_drawn_by_its_law,
+    visible_edges_are_drawn_by_their_distribution,
     streams_are_not_lagged,
     answers_carry_their_probabilities,
     a_single_draw_follows_the_shares,

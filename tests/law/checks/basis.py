@@ -22,37 +22,37 @@ class Rejected(AssertionError):
     """The sampler does not draw by the law."""
 
 
-def require(holds: bool, what: str) -> None:
-    if not holds:
-        raise Rejected(what)
+def require(condition: bool, message: str) -> None:
+    if not condition:
+        raise Rejected(message)
 
 
-def require_counts(observed: Sequence[int] | NDArray[Any], expected: Sequence[float] | NDArray[Any], what: str) -> None:
+def require_counts(observed: Sequence[int] | NDArray[Any], expected: Sequence[float] | NDArray[Any], label: str) -> None:
     """Chi-square of counts against expected ones; what is impossible must not occur; rare cells are taken together."""
-    seen, hoped = np.asarray(observed, np.float64), np.asarray(expected, np.float64)
-    require(not seen[hoped == 0].any(), f"{what}: something impossible was drawn")
-    order = np.argsort(-hoped, kind="stable")
-    seen, hoped = seen[order], hoped[order]
-    common = hoped >= 5
-    cells, means = list(seen[common]), list(hoped[common])
-    if hoped[~common].sum() >= 5:
-        cells, means = [*cells, seen[~common].sum()], [*means, hoped[~common].sum()]
+    counts, means = np.asarray(observed, np.float64), np.asarray(expected, np.float64)
+    require(not counts[means == 0].any(), f"{label}: something impossible was drawn")
+    order = np.argsort(-means, kind="stable")
+    counts, means = counts[order], means[order]
+    common = means >= 5
+    cells, cell_means = list(counts[common]), list(means[common])
+    if means[~common].sum() >= 5:
+        cells, cell_means = [*cells, counts[~common].sum()], [*cell_means, means[~common].sum()]
     if len(cells) < 2:
         return
-    statistic = sum((c - m) ** 2 / m for c, m in zip(cells, means, strict=True))
+    statistic = sum((c - m) ** 2 / m for c, m in zip(cells, cell_means, strict=True))
     p = float(gammaincc((len(cells) - 1) / 2, statistic / 2))
-    require(p >= ALPHA, f"{what}: chi-square {statistic:.1f} with {len(cells) - 1} degrees of freedom, p = {p:.2g}")
+    require(p >= ALPHA, f"{label}: chi-square {statistic:.1f} with {len(cells) - 1} degrees of freedom, p = {p:.2g}")
 
 
-def require_independent(first: NDArray[np.int64], second: NDArray[np.int64], size: int, what: str) -> None:
+def require_independent(first: NDArray[np.int64], second: NDArray[np.int64], size: int, label: str) -> None:
     """Chi-square of the pairs of two sequences of 0 .. size - 1 against the product of their shares."""
     pairs = np.bincount(first * size + second, minlength=size * size)
     shares_first, shares_second = np.bincount(first, minlength=size) / first.size, np.bincount(second, minlength=size) / second.size
-    require_counts(pairs, np.outer(shares_first, shares_second).ravel() * first.size, what)
+    require_counts(pairs, np.outer(shares_first, shares_second).ravel() * first.size, label)
 
 
 @cache
-def nodes_of(weights: tuple[float, ...], parts: int, skew: bool = False) -> draw.Version:
+def weighted_nodes(weights: tuple[float, ...], parts: int, skew: bool = False) -> draw.LocalVersion:
     """A type of as many nodes, ids so that ``skew`` puts all but the last into part 0."""
     n = len(weights)
     ids = np.arange(n, dtype=np.int64)
@@ -63,7 +63,7 @@ def nodes_of(weights: tuple[float, ...], parts: int, skew: bool = False) -> draw
 
 
 @cache
-def web_of(size: int, parts: int) -> draw.Version:
+def random_graph(size: int, parts: int) -> draw.LocalVersion:
     """Two edge types among ``size`` nodes, one weighted over many orders of magnitude."""
     generator = np.random.default_rng(8)
     ends = [generator.integers(0, size, 6 * size) for _ in range(4)]
@@ -74,29 +74,29 @@ def web_of(size: int, parts: int) -> draw.Version:
 
 
 @cache
-def star_of(kinds: tuple[tuple[float, ...], ...]) -> draw.Version:
-    """Node 0 with edges of several types: type t to nodes 0, 1, ... by the weights ``kinds[t]``."""
-    names = [f"n:e{t}:n" for t in range(len(kinds))]
-    types = tuple(EdgeType(src_type="n", relation=f"e{t}", dst_type="n", weighted=True) for t in range(len(kinds)))
+def star_graph(weights_by_type: tuple[tuple[float, ...], ...]) -> draw.LocalVersion:
+    """Node 0 with edges of several types: type t to nodes 0, 1, ... by the weights ``weights_by_type[t]``."""
+    names = [f"n:e{t}:n" for t in range(len(weights_by_type))]
+    types = tuple(EdgeType(src_type="n", relation=f"e{t}", dst_type="n", weighted=True) for t in range(len(weights_by_type)))
     edges = {
-        name: Edges(src=np.zeros(len(kind), np.int64), dst=np.arange(len(kind)), weights=np.array(kind, np.float32))
-        for name, kind in zip(names, kinds, strict=True)
+        name: Edges(src=np.zeros(len(weights), np.int64), dst=np.arange(len(weights)), weights=np.array(weights, np.float32))
+        for name, weights in zip(names, weights_by_type, strict=True)
     }
-    size = max(len(kind) for kind in kinds)
+    size = max(len(weights) for weights in weights_by_type)
     return version_of(Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=1), {"n": Nodes(ids=np.arange(size))}, edges)
 
 
-def draw_nodes(version: draw.Version, seed: int, count: int, *, start: int = 0, uniform: bool = False) -> NDArray[np.int64]:
-    return draw.nodes(version, types=[0], parts=list(version.parts), seed=seed, start=start, count=count, uniform=uniform).ids
+def draw_nodes(version: draw.LocalVersion, seed: int, count: int, *, start: int = 0, uniform: bool = False) -> NDArray[np.int64]:
+    return draw.sample_nodes(version, types=[0], parts=list(version.parts), seed=seed, start=start, count=count, uniform=uniform).ids
 
 
-def draw_star(
-    kinds: tuple[tuple[float, ...], ...], seed: int, positions: int, count: int, *, replace: bool = True, uniform: bool = False, first: int = 0
+def draw_star_neighbors(
+    weights_by_type: tuple[tuple[float, ...], ...], seed: int, positions: int, count: int, *, replace: bool = True, uniform: bool = False, first: int = 0
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Neighbors and edge types [positions, count] of node 0, asked for at that many positions."""
-    drawn = draw.neighbors(
-        star_of(kinds),
-        edge_types=list(range(len(kinds))),
+    samples = draw.sample_neighbors(
+        star_graph(weights_by_type),
+        edge_types=list(range(len(weights_by_type))),
         node_type=0,
         ids=np.zeros(positions, np.int64),
         positions=np.arange(first, first + positions),
@@ -109,5 +109,5 @@ def draw_star(
         want_weights=False,
         want_edge_ids=False,
     )
-    types = np.zeros_like(drawn.ids) if drawn.types is None else drawn.types.astype(np.int64)
-    return drawn.ids, types
+    types = np.zeros_like(samples.ids) if samples.types is None else samples.types.astype(np.int64)
+    return samples.ids, types

@@ -6,55 +6,55 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from tests.kit.images import hosted
+from tests.kit.images import restrict_to_parts
 
 from asterism_proto.arrays import Frame
-from daemonkit.calls import Call
+from daemonkit.calls import CallContext
 from graphd import route, sample, totals
 from storaged import draw
 from storaged.api import StoreApi
 
 
-class _Held:
+class _SingleVersion:
     """A storaged's holdings of one version."""
 
-    def __init__(self, version: draw.Version) -> None:
+    def __init__(self, version: draw.LocalVersion) -> None:
         self._version = version
 
-    def version(self, space_id: int, version: int, digest: str) -> draw.Version:
+    def version(self, space_id: int, version: int, digest: str) -> draw.LocalVersion:
         return self._version
 
 
-class _Straight:
+class _DirectDispatcher:
     """Hands requests to the handlers of as many storageds as there are."""
 
-    def __init__(self, versions: Sequence[draw.Version]) -> None:
-        self._apis: list[Any] = [StoreApi(_Held(version)) for version in versions]  # type: ignore[arg-type]  # all that draws ask of them
+    def __init__(self, versions: Sequence[draw.LocalVersion]) -> None:
+        self._apis: list[Any] = [StoreApi(_SingleVersion(version)) for version in versions]  # type: ignore[arg-type]  # all that draws ask of them
 
-    def ask(self, name: str, space: route.Space, requests: Iterable[tuple[int, Frame]], call: Any) -> list[Frame]:
+    def dispatch(self, name: str, space: route.SpaceRoute, requests: Iterable[tuple[int, Frame]], call: Any) -> list[Frame]:
         return [getattr(self._apis[host], name)(request, call) for host, request in requests]
 
 
-def sampling_of(version: draw.Version, hosts: int = 1) -> sample.Sampling:
+def request_context(version: draw.LocalVersion, hosts: int = 1) -> sample.RequestContext:
     """A version's surroundings on so many hosts."""
     parts = version.schema.parts
-    measured = {key: totals.Total(count=share.count, positive=share.positive, weight=share.weight) for key, share in version.totals.items()}
-    space = route.Space(
+    totals_by_share = {key: totals.PartitionStats(count=share.count, positive=share.positive, weight=share.weight) for key, share in version.totals.items()}
+    space = route.SpaceRoute(
         space_id=1,
         name="s",
         schema=version.schema,
         hosts=tuple(f"host {i}" for i in range(hosts)),
         host_of_part=(np.arange(parts) % hosts).astype(np.int32),
     )
-    held = [version if hosts == 1 else hosted(version, [part for part in range(parts) if part % hosts == host]) for host in range(hosts)]
-    published = route.Version(version=1, digest="d", totals=totals.Totals(parts=parts, by_share=measured))
-    fanout: Any = _Straight(held)
-    return sample.Sampling(space=space, version=published, fanout=fanout, call=Call.within(3600))
+    host_views = [version if hosts == 1 else restrict_to_parts(version, [part for part in range(parts) if part % hosts == host]) for host in range(hosts)]
+    published = route.ServedVersion(version=1, digest="d", totals=totals.VersionTotals(parts=parts, part_totals=totals_by_share))
+    fanout: Any = _DirectDispatcher(host_views)
+    return sample.RequestContext(space=space, version=published, dispatcher=fanout, call=CallContext.with_timeout(3600))
 
 
-def ends_of(found: sample.Sections, edge_type: int) -> tuple[sample.Types, sample.Types]:
+def edge_ends(sections: sample.Sections, edge_type: int) -> tuple[sample.Types, sample.Types]:
     """The numbers that edges out of some nodes begin at, and lead to, in whichever way a reply tells them."""
-    if f"rows.{edge_type}" in found:
-        return found[f"rows.{edge_type}"], found[f"cols.{edge_type}"]
-    counts = found[f"counts.{edge_type}"]
-    return np.repeat(np.arange(len(counts), dtype=np.int32), counts), found[f"ends.{edge_type}"]
+    if f"rows.{edge_type}" in sections:
+        return sections[f"rows.{edge_type}"], sections[f"cols.{edge_type}"]
+    counts = sections[f"counts.{edge_type}"]
+    return np.repeat(np.arange(len(counts), dtype=np.int32), counts), sections[f"ends.{edge_type}"]

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.kit.images import Edges, Nodes, apart, hosted, packed, version_of
+from tests.kit.images import Edges, Nodes, without_packed_columns, restrict_to_parts, with_packed_columns, version_of
 from tests.law.checks.basis import require
 
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from graphkit import rng
 from storaged import draw
-from storaged.store.image import Adjacency
+from storaged.store.image import AdjacencyImage
 
 
 def packed_rows_draw_what_tables_do(scale: float) -> None:
@@ -32,7 +32,7 @@ def packed_rows_draw_what_tables_do(scale: float) -> None:
             schema = Schema(node_types=(NodeType(name="n"), NodeType(name="x")), edge_types=(edge_type,), parts=parts, placement=placement)
             version = version_of(schema, nodes, {"n:e:n": Edges(src=ends[0], dst=ends[1], weights=weights)})
             for uniform in (False, True):
-                what = f"{parts} parts by {placement}, uniform={uniform}, weights {weights is not None}"
+                label = f"{parts} parts by {placement}, uniform={uniform}, weights {weights is not None}"
                 # As many as are drawn of a node at a time, more of few than of several together; nodes of two types, so that places differ.
                 for some_ids, draws, kinds in (
                     (ids, count, None),
@@ -40,19 +40,19 @@ def packed_rows_draw_what_tables_do(scale: float) -> None:
                     (ids[-5:], 700, None),
                     (ids, count, np.arange(ids.size) % 3 // 2),
                 ):
-                    for want in (False, True):
-                        once, again = (_drawn(held, some_ids, draws, uniform, want, kinds=kinds) for held in (version, apart(version)))
-                        for name in ("ids", "weights", "eids") if want else ("ids",):
-                            same = bool((getattr(once, name) == getattr(again, name)).all())
-                            require(same, f"{what}: other {name} than by tables, {draws} draws of {some_ids.size}, types {kinds is not None}")
-                some = hosted(version, range(0, parts, 2)) if parts > 1 and placement == "mod" else version
-                here = ids[:-2][np.isin(ids[:-2] % parts, list(some.parts))] if placement == "mod" else ids[:-2]
-                walks = [_walked(held, here, uniform) for held in (some, apart(some))]
-                same = bool((walks[0].indptr == walks[1].indptr).all()) and bool((walks[0].ids == walks[1].ids).all())
-                require(same, f"{what}: other walks than by tables")
+                    for want_columns in (False, True):
+                        packed_samples, table_samples = (_sample_neighbors(image_version, some_ids, draws, uniform, want_columns, kinds=kinds) for image_version in (version, without_packed_columns(version)))
+                        for name in ("ids", "weights", "eids") if want_columns else ("ids",):
+                            same = bool((getattr(packed_samples, name) == getattr(table_samples, name)).all())
+                            require(same, f"{label}: other {name} than by tables, {draws} draws of {some_ids.size}, types {kinds is not None}")
+                some_parts = restrict_to_parts(version, range(0, parts, 2)) if parts > 1 and placement == "mod" else version
+                start_ids = ids[:-2][np.isin(ids[:-2] % parts, list(some_parts.parts))] if placement == "mod" else ids[:-2]
+                walks_by_method = [_sample_walks(image_version, start_ids, uniform) for image_version in (some_parts, without_packed_columns(some_parts))]
+                same = bool((walks_by_method[0].indptr == walks_by_method[1].indptr).all()) and bool((walks_by_method[0].ids == walks_by_method[1].ids).all())
+                require(same, f"{label}: other walks than by tables")
                 for p, q in ((0.5, 2.0), (0.2, 0.5), (4.0, 0.25), (2.0, 3.0)):
-                    biased = [_walked(held, here, uniform, p, q) for held in (some, apart(some))]
-                    require(_alike(*biased), f"{what}: other walks by p = {p} and q = {q} than by tables")
+                    biased_walks = [_sample_walks(image_version, start_ids, uniform, p, q) for image_version in (some_parts, without_packed_columns(some_parts))]
+                    require(_walks_equal(*biased_walks), f"{label}: other walks by p = {p} and q = {q} than by tables")
 
 
 def packed_coins_have_64_bits(scale: float) -> None:
@@ -66,35 +66,35 @@ def packed_coins_have_64_bits(scale: float) -> None:
         own = np.uint64(rng.derive(rng.key_of(seed, rng.NEIGHBOR, 1, 0), np.uint64(seed)))
         w = int(rng.word(own, np.uint64(0)))
         column, coin = (w * 2) >> 64, (w * 2) & ((1 << 64) - 1)
-        for threshold, kept in ((coin, False), (coin + 1, True)):
+        for threshold, is_kept in ((coin, False), (coin + 1, True)):
             image = version.parts[1]
-            side = _with_threshold(image.edges[0].out, column, threshold)
-            held = replace(version, parts={0: version.parts[0], 1: replace(image, edges=(replace(image.edges[0], out=side),))})
-            for want in (False, True):
-                found = _drawn(held, np.array([1]), 1, False, want, position, seed)
-                expected = column if kept else 1 - column
-                told = f"seed {seed}: coin {coin:#x} at threshold {threshold:#x}"
-                require(int(found.ids[0, 0]) == expected, f"{told} draws {found.ids[0, 0]}, not {expected}")
+            side = _with_threshold(image.edges[0].outgoing, column, threshold)
+            altered_version = replace(version, parts={0: version.parts[0], 1: replace(image, edges=(replace(image.edges[0], outgoing=side),))})
+            for want_columns in (False, True):
+                samples = _sample_neighbors(altered_version, np.array([1]), 1, False, want_columns, position, seed)
+                expected = column if is_kept else 1 - column
+                case = f"seed {seed}: coin {coin:#x} at threshold {threshold:#x}"
+                require(int(samples.ids[0, 0]) == expected, f"{case} draws {samples.ids[0, 0]}, not {expected}")
 
 
-def _with_threshold(side: Adjacency, column: int, threshold: int) -> Adjacency:
-    hot, cold = side.hot.copy(), side.cold.copy()
-    hot[column] = (threshold >> 32) << 32 | (1 - column)
-    cold[column] = np.uint32(threshold & 0xFFFFFFFF)
-    return packed(replace(side, hot=hot, cold=cold))
+def _with_threshold(side: AdjacencyImage, column: int, threshold: int) -> AdjacencyImage:
+    alias_thresholds, alias_fractions = side.hot.copy(), side.cold.copy()
+    alias_thresholds[column] = (threshold >> 32) << 32 | (1 - column)
+    alias_fractions[column] = np.uint32(threshold & 0xFFFFFFFF)
+    return with_packed_columns(replace(side, hot=alias_thresholds, cold=alias_fractions))
 
 
-def _drawn(
-    version: draw.Version,
+def _sample_neighbors(
+    version: draw.LocalVersion,
     ids: NDArray[np.int64],
     count: int,
     uniform: bool,
-    want: bool,
+    want_columns: bool,
     positions: NDArray[np.int64] | None = None,
     seed: int = 31,
     kinds: NDArray[np.int64] | None = None,
 ) -> Any:
-    return draw.neighbors(
+    return draw.sample_neighbors(
         version,
         edge_types=[0],
         node_type=0 if kinds is None else -1,
@@ -107,29 +107,29 @@ def _drawn(
         direction=1,
         seed=seed,
         hop=0,
-        want_weights=want,
-        want_edge_ids=want,
+        want_weights=want_columns,
+        want_edge_ids=want_columns,
     )
 
 
-def _walked(version: draw.Version, ids: NDArray[np.int64], uniform: bool, p: float = 1.0, q: float = 1.0) -> draw.Walks:
+def _sample_walks(version: draw.LocalVersion, ids: NDArray[np.int64], uniform: bool, p: float = 1.0, q: float = 1.0) -> draw.WalkSteps:
     """Walks that are under way: where steps are biased, from nodes next to some, far from some, of another type, and after attempts elsewhere."""
     numbers = np.arange(ids.size)
-    places = draw.Places(ids=ids, kinds=(numbers % 17 == 16).astype(np.int32), positions=numbers, taken=(numbers % 3).astype(np.int32))
+    state = draw.WalkState(ids=ids, kinds=(numbers % 17 == 16).astype(np.int32), positions=numbers, taken=(numbers % 3).astype(np.int32))
     if (p, q) == (1.0, 1.0):
-        return draw.walk(version, draw.Rules(steps=[[0], [0]], length=7, uniform=uniform, direction=1, seed=32), places)
-    before = np.where(numbers % 3, np.random.default_rng(2).permutation(ids), -1)
-    elsewhere = ~np.isin(before % version.schema.parts, list(version.parts)) & (numbers % 2 == 0)
-    kinds = np.where((before < 0) | elsewhere, -1, numbers % 4 == 2).astype(np.int32)
-    places = replace(places, before=before, before_kinds=kinds, attempts=numbers % 4)
-    return draw.walk(version, draw.Rules(steps=[[0]], length=7, uniform=uniform, direction=1, seed=32, p=p, q=q), places)
+        return draw.continue_walks(version, draw.WalkSpec(steps=[[0], [0]], length=7, uniform=uniform, direction=1, seed=32), state)
+    previous = np.where(numbers % 3, np.random.default_rng(2).permutation(ids), -1)
+    elsewhere = ~np.isin(previous % version.schema.parts, list(version.parts)) & (numbers % 2 == 0)
+    kinds = np.where((previous < 0) | elsewhere, -1, numbers % 4 == 2).astype(np.int32)
+    state = replace(state, before=previous, before_kinds=kinds, attempts=numbers % 4)
+    return draw.continue_walks(version, draw.WalkSpec(steps=[[0]], length=7, uniform=uniform, direction=1, seed=32, p=p, q=q), state)
 
 
-def _alike(one: draw.Walks, other: draw.Walks) -> bool:
+def _walks_equal(one: draw.WalkSteps, other: draw.WalkSteps) -> bool:
     """Whether walks by p and q are the same, and those hang that did, on the same edges."""
-    assert one.open is not None
-    assert other.open is not None
-    hanging = one.open.open
-    same = bool((one.indptr == other.indptr).all()) and bool((one.ids == other.ids).all()) and bool((hanging == other.open.open).all())
+    assert one.pending is not None
+    assert other.pending is not None
+    pending = one.pending.is_pending
+    is_same = bool((one.indptr == other.indptr).all()) and bool((one.ids == other.ids).all()) and bool((pending == other.pending.is_pending).all())
     columns = ("ids", "types", "attempts")
-    return same and all(bool((getattr(one.open, name)[hanging] == getattr(other.open, name)[hanging]).all()) for name in columns)
+    return is_same and all(bool((getattr(one.pending, name)[pending] == getattr(other.pending, name)[pending]).all()) for name in columns)

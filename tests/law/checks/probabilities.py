@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.kit.images import hosted
-from tests.law.checks.basis import nodes_of, require, star_of, web_of
+from tests.kit.images import restrict_to_parts
+from tests.law.checks.basis import weighted_nodes, require, star_graph, random_graph
 
-from graphkit.jit import settled
-from graphkit.successive import given_earlier
+from graphkit.jit import as_kernel_array
+from graphkit.successive import conditional_probabilities
 from storaged import draw
-from storaged.draw.blocks import never
-from storaged.draw.probability import Drawn, Source, place_probabilities
-from storaged.draw.stops import Stop
+from storaged.draw.blocks import no_checkpoint
+from storaged.draw.probability import UnionDraws, EdgeSource, write_probabilities
+from storaged.draw.stops import StopFlag
 
 PRECISION = 1e-14
 """Largest relative error of a probability."""
@@ -40,92 +40,92 @@ ROWS: tuple[tuple[tuple[float, ...], ...], ...] = (
 """Weights of a node's edges by edge type: of several, a union."""
 
 
-def exact(weights: Sequence[float], order: Sequence[int]) -> list[Fraction]:
+def exact_probabilities(weights: Sequence[float], order: Sequence[int]) -> list[Fraction]:
     """The probability of each of successive draws, given those before it."""
-    left, out = sum(map(Fraction, weights), Fraction(0)), []
+    remaining, probabilities = sum(map(Fraction, weights), Fraction(0)), []
     for i in order:
-        out.append(Fraction(weights[i]) / left)
-        left -= Fraction(weights[i])
-    return out
+        probabilities.append(Fraction(weights[i]) / remaining)
+        remaining -= Fraction(weights[i])
+    return probabilities
 
 
-def require_close(found: NDArray[np.float64], expected: Sequence[Fraction], what: str) -> None:
-    require(found.dtype == np.float64 and found.size == len(expected), f"{what}: {found.dtype}[{found.size}] probabilities of {len(expected)}")
-    for p, q in zip(found.tolist(), expected, strict=True):
-        require(abs(Fraction(p) - q) <= Fraction(PRECISION) * q, f"{what}: the probability {p!r} should be {float(q)!r}")
-        require(0 <= p <= 1, f"{what}: {p!r} is no probability")
+def require_close(probabilities: NDArray[np.float64], expected: Sequence[Fraction], label: str) -> None:
+    require(probabilities.dtype == np.float64 and probabilities.size == len(expected), f"{label}: {probabilities.dtype}[{probabilities.size}] probabilities of {len(expected)}")
+    for p, q in zip(probabilities.tolist(), expected, strict=True):
+        require(abs(Fraction(p) - q) <= Fraction(PRECISION) * q, f"{label}: the probability {p!r} should be {float(q)!r}")
+        require(0 <= p <= 1, f"{label}: {p!r} is no probability")
 
 
 def every_order_has_its_probability(scale: float) -> None:
     """For up to 6 edges, of one type and of several: each order's product is that of the fractions, and all of them add up to 1."""
     del scale
-    for kinds in ROWS:
-        flat = [np.float32(weight).item() for kind in kinds for weight in kind]
-        of_type = np.array([t for t, kind in enumerate(kinds) for _ in kind], np.int32)
-        slot_of = np.array([slot for kind in kinds for slot in range(len(kind))], np.int64)
-        able = [i for i, weight in enumerate(flat) if weight > 0]
-        for count in range(1, min(len(able), len(flat) - 1) + 1):
-            orders = np.array(list(itertools.permutations(able, count)), np.int64)
+    for weights_by_type in ROWS:
+        all_weights = [np.float32(weight).item() for type_weights in weights_by_type for weight in type_weights]
+        of_type = np.array([t for t, type_weights in enumerate(weights_by_type) for _ in type_weights], np.int32)
+        slot_of = np.array([slot for type_weights in weights_by_type for slot in range(len(type_weights))], np.int64)
+        drawable = [i for i, weight in enumerate(all_weights) if weight > 0]
+        for count in range(1, min(len(drawable), len(all_weights) - 1) + 1):
+            orders = np.array(list(itertools.permutations(drawable, count)), np.int64)
             m = len(orders)
-            drawn = Drawn(
+            union_draws = UnionDraws(
                 count=count,
-                rows=settled(np.zeros(m, np.int64)),
-                at=settled(np.arange(m)[::-1]),
-                sources=[Source(indptr=settled(np.array([0, len(kind)])), weights=settled(np.array(kind, np.float32))) for kind in kinds],
-                totals=settled(np.full(m, math.fsum(flat))),
-                degrees=settled(np.full(m, float(len(flat)))),
-                which=settled(of_type[orders].ravel() if len(kinds) > 1 else np.zeros(0, np.int32)),
-                slots=settled(slot_of[orders].ravel()),
+                rows=as_kernel_array(np.zeros(m, np.int64)),
+                places=as_kernel_array(np.arange(m)[::-1]),
+                sources=[EdgeSource(indptr=as_kernel_array(np.array([0, len(type_weights)])), weights=as_kernel_array(np.array(type_weights, np.float32))) for type_weights in weights_by_type],
+                totals=as_kernel_array(np.full(m, math.fsum(all_weights))),
+                degrees=as_kernel_array(np.full(m, float(len(all_weights)))),
+                type_indices=as_kernel_array(of_type[orders].ravel() if len(weights_by_type) > 1 else np.zeros(0, np.int32)),
+                slots=as_kernel_array(slot_of[orders].ravel()),
             )
             out = np.zeros(m * count)
-            place_probabilities(drawn, replace=False, out=out, stop=Stop(never))
-            found = out.reshape(m, count)[::-1]
-            for order, row in zip(orders.tolist(), found, strict=True):
-                require_close(row, exact(flat, order), f"{order} of {kinds}")
-            total = math.fsum(found.prod(axis=1).tolist())
-            require(abs(total - 1) <= 1e-12, f"the orders of {count} of {kinds} have the probability {total!r} together")
+            write_probabilities(union_draws, replace=False, out=out, stop=StopFlag(no_checkpoint))
+            probabilities = out.reshape(m, count)[::-1]
+            for order, row in zip(orders.tolist(), probabilities, strict=True):
+                require_close(row, exact_probabilities(all_weights, order), f"{order} of {weights_by_type}")
+            total = math.fsum(probabilities.prod(axis=1).tolist())
+            require(abs(total - 1) <= 1e-12, f"the orders of {count} of {weights_by_type} have the probability {total!r} together")
 
 
 def answers_carry_their_probabilities(scale: float) -> None:
     """Of drawn neighbors, with and without replacement, by weight and uniformly; the draws are those of an answer without."""
     m = int(max(12, 120 * scale))
-    for kinds, replace, uniform in itertools.product(ROWS, (True, False), (True, False)):
-        flat = [1.0 if uniform else np.float32(weight).item() for kind in kinds for weight in kind]
-        starts = np.r_[0, np.cumsum([len(kind) for kind in kinds])]
-        for count in (1, 2, len(flat) - 1, len(flat), len(flat) + 2):
-            asked: dict[str, Any] = {"edge_types": list(range(len(kinds))), "node_type": 0, "ids": np.r_[np.zeros(m, np.int64), -1, 10**12]}
-            asked |= {"positions": np.arange(m + 2), "count": count, "replace": replace, "uniform": uniform, "direction": 1, "seed": 41, "hop": 0}
-            asked |= {"want_weights": True, "want_edge_ids": True}
-            plain = draw.neighbors(star_of(kinds), **asked)
-            found = draw.neighbors(star_of(kinds), want_probabilities=True, **asked)
-            what = f"{count} of {kinds}, replace={replace}, uniform={uniform}"
-            require(plain.probabilities is None, f"{what}: probabilities that nobody asked for")
+    for weights_by_type, replace, uniform in itertools.product(ROWS, (True, False), (True, False)):
+        all_weights = [1.0 if uniform else np.float32(weight).item() for type_weights in weights_by_type for weight in type_weights]
+        starts = np.r_[0, np.cumsum([len(type_weights) for type_weights in weights_by_type])]
+        for count in (1, 2, len(all_weights) - 1, len(all_weights), len(all_weights) + 2):
+            request: dict[str, Any] = {"edge_types": list(range(len(weights_by_type))), "node_type": 0, "ids": np.r_[np.zeros(m, np.int64), -1, 10**12]}
+            request |= {"positions": np.arange(m + 2), "count": count, "replace": replace, "uniform": uniform, "direction": 1, "seed": 41, "hop": 0}
+            request |= {"want_weights": True, "want_edge_ids": True}
+            plain = draw.sample_neighbors(star_graph(weights_by_type), **request)
+            samples = draw.sample_neighbors(star_graph(weights_by_type), want_probabilities=True, **request)
+            label = f"{count} of {weights_by_type}, replace={replace}, uniform={uniform}"
+            require(plain.probabilities is None, f"{label}: probabilities that nobody asked for")
             for name in ("ids", "types", "weights", "eids"):
-                require(np.array_equal(getattr(plain, name), getattr(found, name)), f"{what}: {name} differ where probabilities are wanted")
-            require(found.probabilities is not None and found.probabilities.shape == (m + 2, count), f"{what}: no probabilities")
-            assert found.probabilities is not None
+                require(np.array_equal(getattr(plain, name), getattr(samples, name)), f"{label}: {name} differ where probabilities are wanted")
+            require(samples.probabilities is not None and samples.probabilities.shape == (m + 2, count), f"{label}: no probabilities")
+            assert samples.probabilities is not None
             require(
-                not found.probabilities[m:].any() and bool((found.probabilities[found.ids < 0] == 0).all()), f"{what}: no draw, but a probability"
+                not samples.probabilities[m:].any() and bool((samples.probabilities[samples.ids < 0] == 0).all()), f"{label}: no draw, but a probability"
             )
-            types = np.zeros_like(found.ids) if found.types is None else found.types.astype(np.int64)
+            types = np.zeros_like(samples.ids) if samples.types is None else samples.types.astype(np.int64)
             for row in range(m):
-                order = [int(starts[t] + i) for t, i in zip(types[row], found.ids[row], strict=True) if i >= 0]
-                whole = not replace and len(flat) <= count
-                once = [exact(flat, [i])[0] for i in order]
-                expected = [Fraction(1)] * len(order) if whole else once if replace else exact(flat, order)
-                require_close(found.probabilities[row, : len(order)], expected, what)
+                order = [int(starts[t] + i) for t, i in zip(types[row], samples.ids[row], strict=True) if i >= 0]
+                draws_all = not replace and len(all_weights) <= count
+                independent = [exact_probabilities(all_weights, [i])[0] for i in order]
+                expected = [Fraction(1)] * len(order) if draws_all else independent if replace else exact_probabilities(all_weights, order)
+                require_close(samples.probabilities[row, : len(order)], expected, label)
 
 
 def inverse_probabilities_estimate_totals(scale: float) -> None:
     """The mean of y / p over draws is the sum of y; without replacement that of Raj's: what came before, and y / p."""
     m = int(max(600, 20_000 * scale))
-    for kinds, uniform, replace in itertools.product((ROWS[0], ROWS[1], ROWS[-2]), (True, False), (True, False)):
-        sizes = [len(kind) for kind in kinds]
-        y = np.array([0.0 if not uniform and not weight else 1.0 + i for i, weight in enumerate(w for kind in kinds for w in kind)])
+    for weights_by_type, uniform, replace in itertools.product((ROWS[0], ROWS[1], ROWS[-2]), (True, False), (True, False)):
+        sizes = [len(type_weights) for type_weights in weights_by_type]
+        y = np.array([0.0 if not uniform and not weight else 1.0 + i for i, weight in enumerate(w for type_weights in weights_by_type for w in type_weights)])
         starts = np.r_[0, np.cumsum(sizes)]
-        drawn = draw.neighbors(
-            star_of(kinds),
-            edge_types=list(range(len(kinds))),
+        samples = draw.sample_neighbors(
+            star_graph(weights_by_type),
+            edge_types=list(range(len(weights_by_type))),
             node_type=0,
             ids=np.zeros(m, np.int64),
             positions=np.arange(m),
@@ -139,54 +139,54 @@ def inverse_probabilities_estimate_totals(scale: float) -> None:
             want_edge_ids=False,
             want_probabilities=True,
         )
-        assert drawn.probabilities is not None
-        types = np.zeros_like(drawn.ids) if drawn.types is None else drawn.types.astype(np.int64)
-        seen = y[starts[types] + drawn.ids]
+        assert samples.probabilities is not None
+        types = np.zeros_like(samples.ids) if samples.types is None else samples.types.astype(np.int64)
+        values = y[starts[types] + samples.ids]
         for k in range(3):
-            before = 0.0 if replace else seen[:, :k].sum(axis=1)
-            estimates = before + seen[:, k] / drawn.probabilities[:, k]
+            earlier_sum = 0.0 if replace else values[:, :k].sum(axis=1)
+            estimates = earlier_sum + values[:, k] / samples.probabilities[:, k]
             error = (estimates.mean() - y.sum()) / (estimates.std(ddof=1) / math.sqrt(m) + 1e-12)
-            what = f"draw {k} of {kinds}, replace={replace}, uniform={uniform}"
-            require(abs(error) <= SIGMAS, f"{what}: estimates {estimates.mean():.3f} for {y.sum()}, {error:.1f} standard errors off")
+            label = f"draw {k} of {weights_by_type}, replace={replace}, uniform={uniform}"
+            require(abs(error) <= SIGMAS, f"{label}: estimates {estimates.mean():.3f} for {y.sum()}, {error:.1f} standard errors off")
 
 
 def shares_of_all_parts_are_probabilities(scale: float) -> None:
     """Of global draws: a row's share of all parts and types, from whichever host; with what the others leave, given the earlier."""
     del scale
     weights = (1e6, 0.0, 3.0, 1.0, 0.5, 2.0, 4.0, 1e-3)
-    version = nodes_of(weights, 3)
-    single = [np.float32(weight).item() for weight in weights]
+    version = weighted_nodes(weights, 3)
+    float32_weights = [np.float32(weight).item() for weight in weights]
     for uniform in (False, True):
-        flat = [1.0] * len(single) if uniform else single
+        row_weights = [1.0] * len(float32_weights) if uniform else float32_weights
         for host in ([0, 1, 2], [1]):
-            asked: dict[str, Any] = {"types": [0], "parts": host, "seed": 3, "start": 5, "count": 300, "uniform": uniform}
-            held = hosted(version, host)
-            drawn, plain = draw.nodes(held, want_probabilities=True, **asked), draw.nodes(held, **asked)
-            require(plain.probabilities is None and np.array_equal(plain.ids, drawn.ids), "nodes differ where probabilities are wanted")
-            assert drawn.probabilities is not None
-            require_close(drawn.probabilities, [exact(flat, [i])[0] for i in drawn.ids.tolist()], f"nodes of parts {host}, uniform={uniform}")
-        taken: dict[str, Any] = {"taken_ids": np.array([0, 3]), "taken_types": np.zeros(2, np.int32)}
-        race = draw.race_nodes(version, types=[0], parts=[0, 1, 2], seed=3, count=3, uniform=uniform, want_probabilities=True, **taken)
+            request: dict[str, Any] = {"types": [0], "parts": host, "seed": 3, "start": 5, "count": 300, "uniform": uniform}
+            host_view = restrict_to_parts(version, host)
+            samples, plain = draw.sample_nodes(host_view, want_probabilities=True, **request), draw.sample_nodes(host_view, **request)
+            require(plain.probabilities is None and np.array_equal(plain.ids, samples.ids), "nodes differ where probabilities are wanted")
+            assert samples.probabilities is not None
+            require_close(samples.probabilities, [exact_probabilities(row_weights, [i])[0] for i in samples.ids.tolist()], f"nodes of parts {host}, uniform={uniform}")
+        exclusions: dict[str, Any] = {"taken_ids": np.array([0, 3]), "taken_types": np.zeros(2, np.int32)}
+        race = draw.sample_distinct_nodes(version, types=[0], parts=[0, 1, 2], seed=3, count=3, uniform=uniform, want_probabilities=True, **exclusions)
         assert race.probabilities is not None
-        require_close(race.probabilities, [exact(flat, [i])[0] for i in race.ids.tolist()], f"a race, uniform={uniform}")
+        require_close(race.probabilities, [exact_probabilities(row_weights, [i])[0] for i in race.ids.tolist()], f"a race, uniform={uniform}")
         order = [0, 3, *race.ids.tolist()]
-        everything: dict[str, Any] = {"taken_ids": np.array(order), "taken_types": np.zeros(5, np.int32)}
-        rest = draw.rest_of_nodes(version, types=[0], parts=[0, 1, 2], **everything).sum() if not uniform else len(flat) - 5.0
-        given = given_earlier(np.array([flat[i] for i in order]), float(rest))
-        require_close(given, exact(flat, order), f"nodes {order} without replacement, uniform={uniform}")
-    web = web_of(24, 3)
+        all_exclusions: dict[str, Any] = {"taken_ids": np.array(order), "taken_types": np.zeros(5, np.int32)}
+        remaining_weight = draw.remaining_node_weight(version, types=[0], parts=[0, 1, 2], **all_exclusions).sum() if not uniform else len(row_weights) - 5.0
+        conditional = conditional_probabilities(np.array([row_weights[i] for i in order]), float(remaining_weight))
+        require_close(conditional, exact_probabilities(row_weights, order), f"nodes {order} without replacement, uniform={uniform}")
+    edge_version = random_graph(24, 3)
     table = {}
     for type_id in (0, 1):
-        pieces = [draw.read_edges(web, type_id, part, 0, 1000)[0] for part in range(3)]
+        pieces = [draw.read_edges(edge_version, type_id, part, 0, 1000)[0] for part in range(3)]
         table |= {(type_id, e): w for piece in pieces for e, w in zip(piece["eids"].tolist(), piece["weights"].tolist(), strict=True)}
     total = sum(map(Fraction, table.values()), Fraction(0))
     for host in ([0, 1, 2], [2]):
-        edges = draw.edges(hosted(web, host), types=[1, 0], parts=host, seed=3, start=0, count=200, uniform=False, want_probabilities=True)
+        edges = draw.sample_edges(restrict_to_parts(edge_version, host), types=[1, 0], parts=host, seed=3, start=0, count=200, uniform=False, want_probabilities=True)
         assert edges.probabilities is not None
         drawn_edges = list(zip(edges.types.tolist(), edges.eids.tolist(), strict=True))
         require_close(edges.probabilities, [Fraction(table[edge]) / total for edge in drawn_edges], f"edges of parts {host}")
-    kept = draw.rest_of_edges(web, types=[0, 1], parts=[2, 0, 1], taken_ids=np.arange(5, 144), taken_types=np.zeros(139, np.int32))
+    remaining_weights = draw.remaining_edge_weight(edge_version, types=[0, 1], parts=[2, 0, 1], taken_ids=np.arange(5, 144), taken_types=np.zeros(139, np.int32))
     expected = sum(Fraction(w) for (t, e), w in table.items() if t == 1 or e < 5)
     require(
-        kept.shape == (2, 3) and abs(Fraction(float(kept.sum())) - expected) <= expected * Fraction(PRECISION), "the rest of the edges is another"
+        remaining_weights.shape == (2, 3) and abs(Fraction(float(remaining_weights.sum())) - expected) <= expected * Fraction(PRECISION), "the rest of the edges is another"
     )

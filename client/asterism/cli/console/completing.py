@@ -8,23 +8,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from asterism.cli.console.rendering import EXPORTS
+from asterism.cli.console.rendering import EXPORT_FORMATS
 from asterism.cli.console.running import HELP, LANGUAGES
-from asterism.cli.console.scanning import KEYWORDS, Piece, pieces
+from asterism.cli.console.scanning import KEYWORDS, Token, tokenize
 from asterism_proto.errors import AsterismError
 
 if TYPE_CHECKING:
     from asterism import Client
     from asterism_proto.schema import EdgeType, NodeType, Schema
 
-MOST_OLD_S = 10.0
+MAX_AGE_S = 10.0
 """How old what is known of a schema may be when a word is completed, before it is asked for again."""
-_AFTER = {"USE": "space", "SPACE": "space", "OVER": "edge", "EDGE": "edge", "TAG": "node", "ON": "type", "THEN": "edge", "WEIGHT": "weight"}
+_KIND_AFTER_KEYWORD = {"USE": "space", "SPACE": "space", "OVER": "edge", "EDGE": "edge", "TAG": "node", "ON": "type", "THEN": "edge", "WEIGHT": "weight"}
 """What kind of name follows a word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class SchemaNames:
     """Names that statements may have."""
 
     space: tuple[str, ...] = ()
@@ -40,21 +40,21 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class Candidate:
     """One that may follow."""
 
     text: str
-    back: int
+    prefix_length: int
     """Characters before the cursor that it stands for."""
     kind: str
 
 
-def names_of(schema: Schema, spaces: tuple[str, ...]) -> Known:
+def collect_names(schema: Schema, spaces: tuple[str, ...]) -> SchemaNames:
     """What a schema has names for."""
     kinds: list[NodeType | EdgeType] = [*schema.node_types, *schema.edge_types]
     relations = [t.relation for t in schema.edge_types]
     triples = [t.name for t in schema.edge_types]
-    return Known(
+    return SchemaNames(
         space=spaces,
         node=tuple(t.name for t in schema.node_types),
         edge=tuple(dict.fromkeys([*(name for name in relations if relations.count(name) == 1), *triples])),
@@ -64,108 +64,108 @@ def names_of(schema: Schema, spaces: tuple[str, ...]) -> Known:
 
 
 @dataclass(slots=True)
-class Live:
+class SchemaNameCache:
     """What is known of the spaces and the current one's schema: asked for in a thread, whenever it is older than it may be."""
 
     client: Client
     space: Callable[[], str]
     """The current one."""
     clock: Callable[[], float] = time.monotonic
-    _known: Known = field(default_factory=Known)
-    _of: str = ""
-    _at: float = float("-inf")
-    _asking: bool = False
+    _names: SchemaNames = field(default_factory=SchemaNames)
+    _fetched_space: str = ""
+    _fetched_at: float = float("-inf")
+    _is_fetching: bool = False
     _thread: threading.Thread | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def known(self) -> Known:
+    def names(self) -> SchemaNames:
         """What was heard last; a new answer is on its way where that is old."""
         space = self.space()
         with self._lock:
-            old = space != self._of or self.clock() - self._at > MOST_OLD_S
-            if old and not self._asking:
-                self._asking = True
-                self._thread = threading.Thread(target=self._ask, args=(space,), name="asterism-console-schema", daemon=True)
+            is_stale = space != self._fetched_space or self.clock() - self._fetched_at > MAX_AGE_S
+            if is_stale and not self._is_fetching:
+                self._is_fetching = True
+                self._thread = threading.Thread(target=self._fetch, args=(space,), name="asterism-console-schema", daemon=True)
                 self._thread.start()
-            return self._known
+            return self._names
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
         """Something may have changed: ask anew."""
         with self._lock:
-            self._at = float("-inf")
+            self._fetched_at = float("-inf")
 
     def stop(self) -> None:
         """Wait for an answer that is on its way, for a moment: whoever is asked is about to close."""
         if self._thread is not None:
             self._thread.join(1.0)
 
-    def _ask(self, space: str) -> None:
-        begun = self.clock()
-        found: Known | None = None
+    def _fetch(self, space: str) -> None:
+        started = self.clock()
+        fetched: SchemaNames | None = None
         try:
             infos = {info.name: info for info in self.client.spaces()}
             spaces = tuple(sorted(infos))
-            found = names_of(infos[space].schema, spaces) if space in infos else Known(space=spaces)
+            fetched = collect_names(infos[space].schema, spaces) if space in infos else SchemaNames(space=spaces)
         except AsterismError:
             pass  # who is away has no new names: what was heard last stays
         finally:
             with self._lock:
-                self._known, self._of, self._at, self._asking = found or self._known, space, begun, False
+                self._names, self._fetched_space, self._fetched_at, self._is_fetching = fetched or self._names, space, started, False
 
 
-def words(before: str, known: Known, parameters: tuple[str, ...], language: str = LANGUAGES[0]) -> Iterator[Word]:
+def candidates(before: str, schema_names: SchemaNames, parameters: tuple[str, ...], language: str = LANGUAGES[0]) -> Iterator[Candidate]:
     """What may stand where ``before`` ends."""
     if before.lstrip().startswith(":"):
-        yield from _of_command(before.lstrip(), known)
+        yield from _command_candidates(before.lstrip(), schema_names)
         return
-    found = [piece for piece in pieces(before) if piece.kind != "blank"]
-    begun = ""
-    if found and found[-1].end == len(before):
-        last = found[-1]
+    tokens = [token for token in tokenize(before) if token.kind != "blank"]
+    prefix = ""
+    if tokens and tokens[-1].end == len(before):
+        last = tokens[-1]
         if last.kind in ("text", "comment", "open", "number"):
             return
         if last.kind in ("word", "keyword", "parameter") or before[last.start] == "$":
-            begun = before[last.start :]
-            found = found[:-1]
-    if begun.startswith("$"):
-        yield from _matching(begun, "parameter", tuple(f"${name}" for name in parameters))
+            prefix = before[last.start :]
+            tokens = tokens[:-1]
+    if prefix.startswith("$"):
+        yield from _matching_prefix(prefix, "parameter", tuple(f"${name}" for name in parameters))
         return
-    wanted = _wanted(before, found)
-    if wanted:
-        yield from _matching(begun, wanted, getattr(known, wanted))
-        if wanted == "space":
+    expected_kind = _expected_kind(before, tokens)
+    if expected_kind:
+        yield from _matching_prefix(prefix, expected_kind, getattr(schema_names, expected_kind))
+        if expected_kind == "space":
             return
-    if language == LANGUAGES[0] and begun:
-        in_lower = begun.islower()
-        yield from _matching(begun, "keyword", tuple(w.lower() if in_lower else w for w in sorted(KEYWORDS)))
-    if begun and not wanted:
+    if language == LANGUAGES[0] and prefix:
+        is_lower = prefix.islower()
+        yield from _matching_prefix(prefix, "keyword", tuple(w.lower() if is_lower else w for w in sorted(KEYWORDS)))
+    if prefix and not expected_kind:
         for kind in ("type", "feature", "weight"):
-            yield from _matching(begun, kind, getattr(known, kind))
+            yield from _matching_prefix(prefix, kind, getattr(schema_names, kind))
 
 
-def _wanted(before: str, found: list[Piece]) -> str:
+def _expected_kind(before: str, tokens: list[Token]) -> str:
     """What kind of name is expected behind these pieces: one after a word that says so, or another one after a comma."""
-    for back, piece in enumerate(reversed(found)):
-        text = before[piece.start : piece.end]
-        if piece.kind == "keyword":
-            return _AFTER.get(text.upper(), "")
-        if not (piece.kind in ("word", "quoted") if back % 2 else text == ","):
+    for distance, token in enumerate(reversed(tokens)):
+        text = before[token.start : token.end]
+        if token.kind == "keyword":
+            return _KIND_AFTER_KEYWORD.get(text.upper(), "")
+        if not (token.kind in ("word", "quoted") if distance % 2 else text == ","):
             return ""
     return ""
 
 
-def _of_command(text: str, known: Known) -> Iterator[Word]:
+def _command_candidates(text: str, schema_names: SchemaNames) -> Iterator[Candidate]:
     name, blank, rest = text.partition(" ")
     if not blank:
-        yield from _matching(name, "command", tuple(dict.fromkeys(said.partition(" ")[0] for said in HELP)))
+        yield from _matching_prefix(name, "command", tuple(dict.fromkeys(command_help.partition(" ")[0] for command_help in HELP)))
         return
-    choices = {":use": known.space, ":language": LANGUAGES, ":export": EXPORTS, ":timing": ("on", "off")}.get(name, ())
+    choices = {":use": schema_names.space, ":language": LANGUAGES, ":export": EXPORT_FORMATS, ":timing": ("on", "off")}.get(name, ())
     if " " not in rest.lstrip():
-        yield from _matching(rest.lstrip(), "choice", choices)
+        yield from _matching_prefix(rest.lstrip(), "choice", choices)
 
 
-def _matching(begun: str, kind: str, choices: tuple[str, ...]) -> Iterator[Word]:
-    lower = begun.lower()
+def _matching_prefix(prefix: str, kind: str, choices: tuple[str, ...]) -> Iterator[Candidate]:
+    lower = prefix.lower()
     for choice in choices:
-        if choice.lower().startswith(lower) and choice != begun:
-            yield Word(text=choice, back=len(begun), kind=kind)
+        if choice.lower().startswith(lower) and choice != prefix:
+            yield Candidate(text=choice, prefix_length=len(prefix), kind=kind)

@@ -22,10 +22,10 @@ from rich.console import Console as Printer
 from rich.text import Text
 
 from asterism.cli.console import history
-from asterism.cli.console.completing import Live, words
-from asterism.cli.console.running import LANGUAGES, Console, Quit
-from asterism.cli.console.scanning import is_blank, pieces, split
-from asterism.cli.console.scripts import ScriptFailed
+from asterism.cli.console.completing import SchemaNameCache, candidates
+from asterism.cli.console.running import LANGUAGES, Console, QuitConsole
+from asterism.cli.console.scanning import is_blank, tokenize, statement_spans
+from asterism.cli.console.scripts import ScriptError
 from asterism_proto.errors import AsterismError
 
 _STYLE = Style.from_dict(
@@ -43,51 +43,51 @@ _STYLE = Style.from_dict(
 )
 
 
-class _Colours(Lexer):
+class _TokenLexer(Lexer):
     """Each piece of what is typed in the colour of its kind."""
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
         text = document.text
         if text.lstrip().startswith(":"):
-            shown: StyleAndTextTuples = [("class:command", text)]
+            styled: StyleAndTextTuples = [("class:command", text)]
         else:
-            shown = [(f"class:{piece.kind}", text[piece.start : piece.end]) for piece in pieces(text)]
-        lines = list(split_lines(shown))
-        return lambda number: lines[number] if number < len(lines) else []
+            styled = [(f"class:{token.kind}", text[token.start : token.end]) for token in tokenize(text)]
+        lines = list(split_lines(styled))
+        return lambda line_number: lines[line_number] if line_number < len(lines) else []
 
 
-class _Words(Completer):
+class _StatementCompleter(Completer):
     """What is known of the language and the schema."""
 
-    def __init__(self, console: Console, live: Live) -> None:
-        self._console, self._live = console, live
+    def __init__(self, console: Console, name_cache: SchemaNameCache) -> None:
+        self._console, self._names = console, name_cache
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        known = self._live.known()
+        schema_names = self._names.names()
         seen: set[str] = set()
-        for word in words(document.text_before_cursor, known, tuple(self._console.parameters), self._console.language):
-            if word.text not in seen:
-                seen.add(word.text)
-                yield Completion(word.text, start_position=-word.back, display_meta=word.kind)
+        for candidate in candidates(document.text_before_cursor, schema_names, tuple(self._console.parameters), self._console.language):
+            if candidate.text not in seen:
+                seen.add(candidate.text)
+                yield Completion(candidate.text, start_position=-candidate.prefix_length, display_meta=candidate.kind)
 
 
-class _Kept(FileHistory):
+class _FilteredHistory(FileHistory):
     """A file of what was typed, but for what may not be kept: that is known for as long as the console runs."""
 
     def store_string(self, string: str) -> None:
-        if history.is_kept(string):
+        if history.may_be_stored(string):
             try:
                 super().store_string(string)
             except OSError:
                 return  # a disk that is full keeps nobody from working
 
 
-def is_whole(text: str, language: str) -> bool:
+def is_complete(text: str, language: str) -> bool:
     """Whether Enter runs what is typed: a colon command, what ends with ``;`` or an empty line, and a line of a language that has no ``;``."""
     if is_blank(text) or text.lstrip().startswith(":") or text.strip().lower() in ("exit", "quit") or text.endswith("\n"):
         return True
-    said = [piece for piece in pieces(text) if piece.kind not in ("blank", "comment")]
-    return said[-1].kind == "end" or (language != LANGUAGES[0] and said[-1].kind != "open")
+    tokens = [token for token in tokenize(text) if token.kind not in ("blank", "comment")]
+    return tokens[-1].kind == "end" or (language != LANGUAGES[0] and tokens[-1].kind != "open")
 
 
 def _bindings(console: Console) -> KeyBindings:
@@ -99,7 +99,7 @@ def _bindings(console: Console) -> KeyBindings:
         buffer: Buffer = event.current_buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
             buffer.complete_state = None  # it is taken as it stands
-        elif is_whole(buffer.text, console.language):
+        elif is_complete(buffer.text, console.language):
             buffer.validate_and_handle()
         else:
             buffer.insert_text("\n")
@@ -111,35 +111,35 @@ def _bindings(console: Console) -> KeyBindings:
     return bindings
 
 
-def statements_in(text: str) -> list[str]:
+def split_statements(text: str) -> list[str]:
     """What is run of what was typed, one after the other."""
     if text.lstrip().startswith(":"):
         return [text.strip()]
-    ended, rest = split(text)
-    found = [text[start:end] for start, end in ended]
-    return found if is_blank(text[rest:]) else [*found, text[rest:].strip()]
+    complete_spans, rest_start = statement_spans(text)
+    statements = [text[start:end] for start, end in complete_spans]
+    return statements if is_blank(text[rest_start:]) else [*statements, text[rest_start:].strip()]
 
 
-def interact(console: Console, kept: Path | None, greeting: str) -> None:
+def run_prompt(console: Console, history_file: Path | None, greeting: str) -> None:
     """Ask for statements and run them, until somebody has enough.
 
     Parameters
     ----------
     console : Console
         What runs them.
-    kept : Path, optional
+    history_file : Path, optional
         The file of the history; None: it is forgotten with the console.
     greeting : str
         The first line.
     """
-    live = Live(console.client, lambda: console.space)
-    console.changed = live.forget
-    file = None if kept is None else history.prepared(kept)
-    remembered: History = InMemoryHistory() if file is None else _Kept(str(file))
+    name_cache = SchemaNameCache(console.client, lambda: console.space)
+    console.on_schema_change = name_cache.invalidate
+    file = None if history_file is None else history.prepare_file(history_file)
+    past_statements: History = InMemoryHistory() if file is None else _FilteredHistory(str(file))
     session: PromptSession[str] = PromptSession(
-        history=remembered,
-        lexer=_Colours(),
-        completer=_Words(console, live),
+        history=past_statements,
+        lexer=_TokenLexer(),
+        completer=_StatementCompleter(console, name_cache),
         complete_while_typing=True,
         multiline=True,
         key_bindings=_bindings(console),
@@ -148,50 +148,50 @@ def interact(console: Console, kept: Path | None, greeting: str) -> None:
         enable_history_search=False,
         search_ignore_case=True,
     )
-    console.tell(greeting)
-    begun = ""
+    console.print_note(greeting)
+    incomplete = ""
     try:
         while True:
-            live.known()
+            name_cache.names()
             try:
-                text = session.prompt(lambda: _asked(console), default=begun)
+                text = session.prompt(lambda: _prompt_text(console), default=incomplete)
             except KeyboardInterrupt:
-                begun = ""
+                incomplete = ""
                 continue
             except EOFError:
                 return
-            begun = _run(console, text)
-    except Quit:
+            incomplete = _run_statements(console, text)
+    except QuitConsole:
         return
     finally:
-        live.stop()
+        name_cache.stop()
 
 
-def _asked(console: Console) -> Any:
+def _prompt_text(console: Console) -> Any:
     language = "" if console.language == LANGUAGES[0] else f" {console.language}"
     return [("class:prompt", f"{console.space or 'asterism'}{language}> ")]
 
 
-def _run(console: Console, text: str) -> str:
+def _run_statements(console: Console, text: str) -> str:
     """Run what was typed; give it back where it goes on."""
-    wanted = statements_in(text)
-    for statement in wanted:
+    statements = split_statements(text)
+    for statement in statements:
         try:
             console.run(statement)
         except KeyboardInterrupt:
-            _complain(console, "cancelled")
+            _print_error(console, "cancelled")
             return ""
         except AsterismError as error:
-            if statement is wanted[-1] and error.place is not None and error.place.incomplete and not text.rstrip().endswith(";"):
+            if statement is statements[-1] and error.place is not None and error.place.incomplete and not text.rstrip().endswith(";"):
                 return text.rstrip("\n") + "\n"
-            _complain(console, error.message)
+            _print_error(console, error.message)
             return ""
-        except (ScriptFailed, OSError) as error:
-            _complain(console, str(error))
+        except (ScriptError, OSError) as error:
+            _print_error(console, str(error))
             return ""
     return ""
 
 
-def _complain(console: Console, message: str) -> None:
+def _print_error(console: Console, message: str) -> None:
     console.out.flush()
     Printer(file=console.out, highlight=False).print(Text(message, style="red"), soft_wrap=True)

@@ -13,12 +13,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from asterism.cli.console.rendering import EXPORTS, Format, export, word, write
+from asterism.cli.console.rendering import EXPORT_FORMATS, Format, export_result, format_value, write_result
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from asterism import Client
-    from asterism.querying import Result
+    from asterism.querying import QueryResult
 
 LANGUAGES = ("ngql", "euler")
 HELP: Mapping[str, str] = {
@@ -26,19 +26,19 @@ HELP: Mapping[str, str] = {
     ":use SPACE": "what the next statements are about, as USE does",
     ":param NAME = VALUE": "what $NAME stands for: a JSON value; numbers in brackets are an array; null removes it",
     ":params": "the parameters",
-    f":export {'|'.join(EXPORTS)} FILE": "write the last result to a file",
+    f":export {'|'.join(EXPORT_FORMATS)} FILE": "write the last result to a file",
     ":timing on|off": "whether rows, time, version and seed are told after each result",
     f":language {'|'.join(LANGUAGES)}": "what is typed: statements in the style of nGQL, or Euler's GQL",
     ":source FILE": "run a file's statements here",
     ":clear": "clear the screen",
     ":quit": "end; so do Ctrl-D, exit and quit",
 }
-_CHANGES = re.compile(r"\s*(use|create|drop)\b", re.IGNORECASE)
-_MOST_DEEP = 8
+_SCHEMA_STATEMENT = re.compile(r"\s*(use|create|drop)\b", re.IGNORECASE)
+_MAX_SOURCE_DEPTH = 8
 """Files that source each other."""
 
 
-class Quit(Exception):
+class QuitConsole(Exception):
     """Somebody has said that it is enough."""
 
 
@@ -48,17 +48,17 @@ class Console:
 
     client: Client
     out: IO[str]
-    form: Format = Format.TABLE
-    people: bool = False
+    result_format: Format = Format.TABLE
+    for_terminal: bool = False
     """Whether somebody looks on at a terminal."""
     timing: bool = False
     space: str = ""
     language: str = LANGUAGES[0]
     parameters: dict[str, Any] = field(default_factory=dict)
-    last: Result | None = None
-    changed: Callable[[], None] = lambda: None
+    last_result: QueryResult | None = None
+    on_schema_change: Callable[[], None] = lambda: None
     """Called where a statement may have changed which spaces and types there are."""
-    read: Callable[[Console, Path], None] | None = None
+    run_file: Callable[[Console, Path], None] | None = None
     """What runs a file's statements."""
     depth: int = 0
 
@@ -75,26 +75,26 @@ class Console:
         if text.startswith(":"):
             self._command(text)
         elif text.strip().lower() in ("exit", "quit"):
-            raise Quit
+            raise QuitConsole
         else:
-            self._ask(text)
+            self._run_statement(text)
 
-    def _ask(self, text: str) -> None:
-        begun = time.perf_counter()
+    def _run_statement(self, text: str) -> None:
+        started = time.perf_counter()
         result = self.client.query(text, self.parameters or None, space=self.space or None, language=self.language)
-        took_s = time.perf_counter() - begun
-        self.last = result
+        elapsed_s = time.perf_counter() - started
+        self.last_result = result
         self.space = result.space or self.space
-        if _CHANGES.match(text):
-            self.changed()
-        write(result, self.form, self.out, people=self.people)
+        if _SCHEMA_STATEMENT.match(text):
+            self.on_schema_change()
+        write_result(result, self.result_format, self.out, for_terminal=self.for_terminal)
         if self.timing:
-            self.tell(told(result, took_s))
+            self.print_note(result_summary(result, elapsed_s))
         self.out.flush()
 
-    def tell(self, text: str) -> None:
+    def print_note(self, text: str) -> None:
         """Say something that is no result: beside a table, else where it is in nobody's way."""
-        print(text, file=self.out if self.form is Format.TABLE else sys.stderr)
+        print(text, file=self.out if self.result_format is Format.TABLE else sys.stderr)
 
     def _command(self, text: str) -> None:
         name, _, rest = text.partition(" ")
@@ -116,43 +116,43 @@ class Console:
 
     def _help(self, rest: str) -> None:
         width = max(map(len, HELP))
-        self.tell("\n".join([*(f"{name:{width}}  {said}" for name, said in HELP.items()), "", "A statement ends with ; and may take several lines."]))
+        self.print_note("\n".join([*(f"{name:{width}}  {description}" for name, description in HELP.items()), "", "A statement ends with ; and may take several lines."]))
 
     def _use(self, rest: str) -> None:
         self.space = self.client.describe(rest.strip("`")).name if rest else ""
-        self.changed()
+        self.on_schema_change()
 
     def _param(self, rest: str) -> None:
-        name, equals, given = (part.strip() for part in rest.partition("="))
+        name, equals, value_text = (part.strip() for part in rest.partition("="))
         name = name.removeprefix("$")
         if not name.isidentifier() or not name.isascii():
             raise InvalidRequest(f":param {rest}: expected NAME = VALUE, as in :param ids = [1, 2, 3]")
         if not equals:
-            self.tell(self._shown(name))
-        elif given == "null":
+            self.print_note(self._format_parameter(name))
+        elif value_text == "null":
             self.parameters.pop(name, None)
         else:
-            self.parameters[name] = parameter(given)
+            self.parameters[name] = parse_parameter(value_text)
 
     def _params(self, rest: str) -> None:
-        self.tell("\n".join(map(self._shown, self.parameters)) or "no parameters; :param ids = [1, 2, 3] makes $ids")
+        self.print_note("\n".join(map(self._format_parameter, self.parameters)) or "no parameters; :param ids = [1, 2, 3] makes $ids")
 
-    def _shown(self, name: str) -> str:
+    def _format_parameter(self, name: str) -> str:
         if name not in self.parameters:
             raise InvalidRequest(f"${name} is not set; :param {name} = VALUE sets it")
         value = self.parameters[name]
-        said = word(value.tolist() if isinstance(value, np.ndarray) else value, "null")
-        return f"${name} = {said if len(said) < 200 else said[:199] + '…'}"
+        value_text = format_value(value.tolist() if isinstance(value, np.ndarray) else value, "null")
+        return f"${name} = {value_text if len(value_text) < 200 else value_text[:199] + '…'}"
 
     def _export(self, rest: str) -> None:
         form, _, path = rest.partition(" ")
         if not path.strip():
-            raise InvalidRequest(f":export {rest}: expected {', '.join(EXPORTS)}, and a file")
-        if self.last is None:
+            raise InvalidRequest(f":export {rest}: expected {', '.join(EXPORT_FORMATS)}, and a file")
+        if self.last_result is None:
             raise InvalidRequest(":export writes the last result, and there was none yet")
         file = Path(path.strip())
-        rows = export(self.last, form, file)
-        self.tell(f"{rows:,} rows in {file}")
+        rows = export_result(self.last_result, form, file)
+        self.print_note(f"{rows:,} rows in {file}")
 
     def _timing(self, rest: str) -> None:
         if rest not in ("on", "off"):
@@ -165,32 +165,32 @@ class Console:
         self.language = rest
 
     def _source(self, rest: str) -> None:
-        if not rest or self.read is None:
+        if not rest or self.run_file is None:
             raise InvalidRequest(":source: expected a file")
-        if self.depth == _MOST_DEEP:
-            raise InvalidRequest(f":source {rest}: {_MOST_DEEP} files source each other; does one source itself?")
+        if self.depth == _MAX_SOURCE_DEPTH:
+            raise InvalidRequest(f":source {rest}: {_MAX_SOURCE_DEPTH} files source each other; does one source itself?")
         self.depth += 1
         try:
-            self.read(self, Path(rest).expanduser())
+            self.run_file(self, Path(rest).expanduser())
         finally:
             self.depth -= 1
 
     def _clear(self, rest: str) -> None:
-        if self.people:
+        if self.for_terminal:
             self.out.write("\x1b[2J\x1b[H")
             self.out.flush()
 
     def _quit(self, rest: str) -> None:
-        raise Quit
+        raise QuitConsole
 
 
-def parameter(text: str) -> Any:
+def parse_parameter(text: str) -> Any:
     """The value of a parameter, of its JSON: numbers in brackets are an array."""
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         raise InvalidRequest(f"{text}: not a JSON value ({error.msg}); a text stands between double quotes") from error
-    if not isinstance(value, list) or (value and all(isinstance(one, str) for one in value)):
+    if not isinstance(value, list) or (value and all(isinstance(item, str) for item in value)):
         if isinstance(value, dict):
             raise InvalidRequest(f"{text}: expected a number, a text, true, false, or a list of these")
         return value
@@ -203,12 +203,12 @@ def parameter(text: str) -> Any:
     return array
 
 
-def told(result: Result, took_s: float) -> str:
+def result_summary(result: QueryResult, elapsed_s: float) -> str:
     """What is said after a result: rows, time, version and seed."""
-    said = [f"{len(result):,} row{'' if len(result) == 1 else 's'}" if result.columns else "done"]
-    said.append(f"{took_s * 1e3:,.1f} ms ({result.took_s * 1e3:,.1f} ms in the service)")
+    phrases = [f"{len(result):,} row{'' if len(result) == 1 else 's'}" if result.columns else "done"]
+    phrases.append(f"{elapsed_s * 1e3:,.1f} ms ({result.took_s * 1e3:,.1f} ms in the service)")
     if result.version:
-        said.append(f"version {result.version}")
+        phrases.append(f"version {result.version}")
     if result.seed is not None:
-        said.append(f"seed {result.seed}")
-    return ", ".join(said)
+        phrases.append(f"seed {result.seed}")
+    return ", ".join(phrases)

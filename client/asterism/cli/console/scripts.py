@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from asterism.cli.console.running import Console
-from asterism.cli.console.scanning import Splitter, Statement
+from asterism.cli.console.scanning import StatementSplitter, ScriptStatement
 from asterism_proto.errors import AsterismError, InvalidRequest
 
 
-class ScriptFailed(Exception):
+class ScriptError(Exception):
     """A statement of a script failed, and what was said of it names its place.
 
     Parameters
@@ -27,7 +27,7 @@ class ScriptFailed(Exception):
         self.error = error
 
 
-def lines_of(path: Path) -> Iterator[str]:
+def read_lines(path: Path) -> Iterator[str]:
     """The lines of a file of UTF-8; InvalidRequest where it is none."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -36,15 +36,15 @@ def lines_of(path: Path) -> Iterator[str]:
         raise InvalidRequest(f"{path}: not a text of UTF-8: byte {error.object[error.start]:#x}") from error
 
 
-def statements_of(lines: Iterable[str]) -> Iterator[Statement]:
+def iter_statements(lines: Iterable[str]) -> Iterator[ScriptStatement]:
     """The statements of lines, each as soon as it ends."""
-    splitter = Splitter()
+    splitter = StatementSplitter()
     for line in lines:
         yield from splitter.feed(line)
-    yield from splitter.end()
+    yield from splitter.finish()
 
 
-def run(console: Console, lines: Iterable[str], name: str, *, keep_going: bool = False) -> AsterismError | None:
+def run_script(console: Console, lines: Iterable[str], name: str, *, keep_going: bool = False) -> AsterismError | None:
     """Run statements until one fails.
 
     Parameters
@@ -71,11 +71,11 @@ def run(console: Console, lines: Iterable[str], name: str, *, keep_going: bool =
         Where a statement says so.
     """
     first: AsterismError | None = None
-    for statement in statements_of(lines):
+    for statement in iter_statements(lines):
         try:
             console.run(statement.text)
-        except (AsterismError, ScriptFailed) as error:
-            failed = error if isinstance(error, ScriptFailed) else ScriptFailed(error, placed(error, name, statement))
+        except (AsterismError, ScriptError) as error:
+            failed = error if isinstance(error, ScriptError) else ScriptError(error, located_message(error, name, statement))
             if not keep_going:
                 raise failed from error
             console.out.flush()
@@ -84,14 +84,14 @@ def run(console: Console, lines: Iterable[str], name: str, *, keep_going: bool =
     return first
 
 
-def source(console: Console, path: Path) -> None:
+def run_file(console: Console, path: Path) -> None:
     """Run a file's statements in a console, until one fails."""
-    run(console, lines_of(path), str(path))
+    run_script(console, read_lines(path), str(path))
 
 
-def placed(error: AsterismError, name: str, statement: Statement) -> str:
+def located_message(error: AsterismError, name: str, statement: ScriptStatement) -> str:
     """What an error says, behind the file and the line that it is about."""
     if error.place is None:
         return f"{name}:{statement.line}: {error.message}"
-    said = error.message.removeprefix(f"line {error.place.line}, column {error.place.column}: ")
-    return f"{name}:{statement.line + error.place.line - 1}: column {error.place.column}: {said}"
+    message = error.message.removeprefix(f"line {error.place.line}, column {error.place.column}: ")
+    return f"{name}:{statement.line + error.place.line - 1}: column {error.place.column}: {message}"

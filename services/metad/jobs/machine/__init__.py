@@ -9,34 +9,34 @@ space, in the order of their cuts; only a recovery leads back from an end (and n
 from __future__ import annotations
 
 from metad.jobs import model
-from metad.jobs.machine.attempts import host_lost, host_seen, reported
-from metad.jobs.machine.requests import recover, space_dropped, stop, submit
-from metad.jobs.machine.settling import settle, tick
-from metad.jobs.machine.turn import Turn, find, orders
-from metad.jobs.model import Command, Event, Jobs
+from metad.jobs.machine.attempts import on_host_lost, on_host_seen, on_tasks_reported
+from metad.jobs.machine.requests import recover, on_space_dropped, stop, submit
+from metad.jobs.machine.settling import advance_jobs, tick
+from metad.jobs.machine.turn import Transition, find_job, assigned_tasks
+from metad.jobs.model import Command, Event, MachineState
 
-__all__ = ["find", "handle", "orders"]
+__all__ = ["find_job", "handle", "assigned_tasks"]
 
 
-def handle(state: Jobs, event: Event) -> tuple[Jobs, list[Command]]:
+def handle(state: MachineState, event: Event) -> tuple[MachineState, list[Command]]:
     """The state after ``event``, and what is to be done; raises, and changes nothing, where a request is refused."""
-    turn = Turn(state, event.now_ms)
+    transition = Transition(state, event.now_ms)
     match event:
-        case model.Submit():
-            submit(turn, event)
-        case model.Stop():
-            stop(turn, event.job_id)
-        case model.Recover():
-            recover(turn, event.job_id)
+        case model.SubmitJob():
+            submit(transition, event)
+        case model.StopJob():
+            stop(transition, event.job_id)
+        case model.RecoverJob():
+            recover(transition, event.job_id)
         case model.SpaceDropped():
-            space_dropped(turn, event.space_id)
+            on_space_dropped(transition, event.space_id)
         case model.HostSeen():
-            host_seen(turn, event)
+            on_host_seen(transition, event)
         case model.HostLost():
-            host_lost(turn, event.host)
-        case model.Reported():
-            reported(turn, event)
+            on_host_lost(transition, event.host)
+        case model.TasksReported():
+            on_tasks_reported(transition, event)
         case model.Tick():
-            tick(turn)
-    settle(turn)
-    return turn.end()
+            tick(transition)
+    advance_jobs(transition)
+    return transition.finish()

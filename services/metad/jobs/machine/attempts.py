@@ -7,138 +7,138 @@ from dataclasses import replace
 
 from metad.ids import HostId
 from metad.jobs import model
-from metad.jobs.kinds import kind_of
-from metad.jobs.machine.turn import Turn
-from metad.jobs.model import Job, Rules, State, Task
-from metad.jobs.pace import measured, unmeasured
-from metad.totals import Result, fault
+from metad.jobs.kinds import find_kind
+from metad.jobs.machine.turn import Transition
+from metad.jobs.model import Job, JobPolicy, JobState, Task
+from metad.jobs.pace import with_rate, without_rate
+from metad.totals import TaskResult, coverage_fault
 
 _LONGEST_CAUSE = 2000
 
 
-def host_seen(turn: Turn, event: model.HostSeen) -> None:
+def on_host_seen(transition: Transition, event: model.HostSeen) -> None:
     """Take a storaged for there; what an earlier start of it was working on is lost."""
-    known = turn.hosts.get(event.host)
-    if known is not None and event.incarnation < known.incarnation:
+    current = transition.hosts.get(event.host)
+    if current is not None and event.incarnation < current.incarnation:
         return
-    turn.hosts = {**turn.hosts, event.host: model.HostFact(incarnation=event.incarnation, online=True, since_ms=event.now_ms)}
-    for job, task in turn.running_on(event.host):
+    transition.hosts = {**transition.hosts, event.host: model.HostStatus(incarnation=event.incarnation, online=True, since_ms=event.now_ms)}
+    for job, task in transition.running_on(event.host):
         if task.incarnation != event.incarnation:
-            _lose(turn, job, task, f"host {event.host} restarted (incarnation {task.incarnation}, now {event.incarnation})")
-    for job_id in list(turn.jobs):
-        for task in turn.jobs[job_id].tasks:
-            _redo(turn, turn.jobs[job_id], task, event)
+            _count_loss(transition, job, task, f"host {event.host} restarted (incarnation {task.incarnation}, now {event.incarnation})")
+    for job_id in list(transition.jobs):
+        for task in transition.jobs[job_id].tasks:
+            _requeue_lost_output(transition, transition.jobs[job_id], task, event)
 
 
-def _redo(turn: Turn, job: Job, task: Task, event: model.HostSeen) -> None:
+def _requeue_lost_output(transition: Transition, job: Job, task: Task, event: model.HostSeen) -> None:
     """Order a finished task of a build anew where its host restarts: only the start that reported the output is known to hold it whole."""
-    if not kind_of(job.kind).publishes:
+    if not find_kind(job.kind).publishes:
         return
-    held_no_more = task.host == event.host and task.state is State.FINISHED and task.incarnation != event.incarnation
-    if held_no_more and job.state is State.RUNNING and job.ending is None:
-        turn.put_task(job, replace(task, state=State.QUEUE, retry_at_ms=turn.now_ms, result=None, finished_ms=0))
+    output_lost = task.host == event.host and task.state is JobState.FINISHED and task.incarnation != event.incarnation
+    if output_lost and job.state is JobState.RUNNING and job.ending is None:
+        transition.put_task(job, replace(task, state=JobState.QUEUE, retry_at_ms=transition.now_ms, result=None, finished_ms=0))
 
 
-def host_lost(turn: Turn, host: HostId) -> None:
+def on_host_lost(transition: Transition, host: HostId) -> None:
     """Take a storaged for gone. Its tasks wait for it: nobody else has its parts."""
-    known = turn.hosts.get(host)
-    if known is None or not known.online:
+    current = transition.hosts.get(host)
+    if current is None or not current.online:
         return
-    turn.hosts = {**turn.hosts, host: replace(known, online=False, since_ms=turn.now_ms)}
+    transition.hosts = {**transition.hosts, host: replace(current, online=False, since_ms=transition.now_ms)}
 
 
-def reported(turn: Turn, event: model.Reported) -> None:
+def on_tasks_reported(transition: Transition, event: model.TasksReported) -> None:
     """Take a beat's word on tasks, if it comes from the start of the host that the attempts were ordered of."""
-    fact = turn.hosts.get(event.host)
-    if fact is None or fact.incarnation != event.incarnation:
+    host_status = transition.hosts.get(event.host)
+    if host_status is None or host_status.incarnation != event.incarnation:
         return  # and what runs there was ordered of this very start: `host_seen` has seen to that
-    words = {(report.task_id, report.attempt): report for report in event.reports}
-    for job, task in turn.running_on(event.host):
-        report = words.get((task.task_id, task.attempt))
+    reports = {(report.task_id, report.attempt): report for report in event.reports}
+    for job, task in transition.running_on(event.host):
+        report = reports.get((task.task_id, task.attempt))
         if report is not None:
-            _take(turn, job, task, report)
+            _apply_report(transition, job, task, report)
         elif job.ending is not None:
-            turn.put_task(job, replace(task, state=State.STOPPED, finished_ms=turn.now_ms))
+            transition.put_task(job, replace(task, state=JobState.STOPPED, finished_ms=transition.now_ms))
 
 
-def _take(turn: Turn, job: Job, task: Task, report: model.Report) -> None:
+def _apply_report(transition: Transition, job: Job, task: Task, report: model.TaskReport) -> None:
     """Believe a host's word on the current attempt."""
     match report.state:
-        case State.QUEUE | State.RUNNING:
-            told = replace(
-                measured(task, report.rows_done, turn.now_ms), phase=report.phase, rows_done=report.rows_done, rows_total=report.rows_total
+        case JobState.QUEUE | JobState.RUNNING:
+            updated = replace(
+                with_rate(task, report.rows_done, transition.now_ms), phase=report.phase, rows_done=report.rows_done, rows_total=report.rows_total
             )
-            if told != task:
-                turn.put_task(job, told, durable=turn.now_ms - job.kept_ms >= turn.rules.progress_interval_ms)
-        case State.FINISHED:
-            result = report.result or Result()
-            wrong = fault(result, task.parts) if kind_of(job.kind).covers_parts else ""
-            if wrong:
-                _fail(turn, job, task, wrong)
+            if updated != task:
+                transition.put_task(job, updated, durable=transition.now_ms - job.kept_ms >= transition.policy.progress_interval_ms)
+        case JobState.FINISHED:
+            result = report.result or TaskResult()
+            problem = coverage_fault(result, task.parts) if find_kind(job.kind).covers_parts else ""
+            if problem:
+                _count_failure(transition, job, task, problem)
                 return
-            done = replace(
-                unmeasured(task),
-                state=State.FINISHED,
+            finished = replace(
+                without_rate(task),
+                state=JobState.FINISHED,
                 result=result,
                 phase=report.phase,
                 rows_done=report.rows_done,
                 rows_total=report.rows_total,
-                finished_ms=turn.now_ms,
+                finished_ms=transition.now_ms,
             )
-            turn.put_task(job, done)
-            turn.commands.append(model.KeepResult(job_id=job.job_id, task_id=task.task_id, result=result))
-        case State.FAILED:
-            _fail(turn, job, task, report.cause or "the host gave no cause", permanent=report.permanent)
-        case State.STOPPED:
-            _lose(turn, job, task, report.cause or f"host {task.host} stopped it of its own accord")
+            transition.put_task(job, finished)
+            transition.commands.append(model.SaveResult(job_id=job.job_id, task_id=task.task_id, result=result))
+        case JobState.FAILED:
+            _count_failure(transition, job, task, report.cause or "the host gave no cause", permanent=report.permanent)
+        case JobState.STOPPED:
+            _count_loss(transition, job, task, report.cause or f"host {task.host} stopped it of its own accord")
 
 
-def _fail(turn: Turn, job: Job, task: Task, cause: str, *, permanent: bool = False) -> None:
+def _count_failure(transition: Transition, job: Job, task: Task, cause: str, *, permanent: bool = False) -> None:
     """Count a failed attempt: another one after a back-off, or the end of the job."""
-    task = _blamed(turn, task, cause, failures=task.failures + 1)
+    task = _with_cause(transition, task, cause, failures=task.failures + 1)
     if job.ending is not None:
-        turn.put_task(job, replace(task, state=State.STOPPED, finished_ms=turn.now_ms))
+        transition.put_task(job, replace(task, state=JobState.STOPPED, finished_ms=transition.now_ms))
     elif permanent:
-        _give_up(turn, job, task, "can not succeed")
-    elif task.failures < turn.rules.max_attempts:
-        turn.put_task(job, replace(task, state=State.QUEUE, retry_at_ms=turn.now_ms + backoff_ms(turn.rules, task)))
+        _fail_job(transition, job, task, "can not succeed")
+    elif task.failures < transition.policy.max_attempts:
+        transition.put_task(job, replace(task, state=JobState.QUEUE, retry_at_ms=transition.now_ms + backoff_ms(transition.policy, task)))
     else:
-        _give_up(turn, job, task, f"failed {task.failures} times")
+        _fail_job(transition, job, task, f"failed {task.failures} times")
 
 
-def _lose(turn: Turn, job: Job, task: Task, cause: str) -> None:
+def _count_loss(transition: Transition, job: Job, task: Task, cause: str) -> None:
     """Count an attempt that went down without a fault of its own."""
     if job.ending is not None:
-        turn.put_task(job, replace(task, state=State.STOPPED, finished_ms=turn.now_ms))
+        transition.put_task(job, replace(task, state=JobState.STOPPED, finished_ms=transition.now_ms))
         return
-    task = _blamed(turn, task, cause, losses=task.losses + 1)
-    if task.losses < turn.rules.max_losses:
-        turn.put_task(job, replace(task, state=State.QUEUE, retry_at_ms=turn.now_ms))
+    task = _with_cause(transition, task, cause, losses=task.losses + 1)
+    if task.losses < transition.policy.max_losses:
+        transition.put_task(job, replace(task, state=JobState.QUEUE, retry_at_ms=transition.now_ms))
     else:
-        _give_up(turn, job, task, f"was lost {task.losses} times")
+        _fail_job(transition, job, task, f"was lost {task.losses} times")
 
 
-def _blamed(turn: Turn, task: Task, cause: str, *, failures: int | None = None, losses: int | None = None) -> Task:
-    kept = turn.rules.max_attempts + turn.rules.max_losses  # every attempt since the job was submitted or recovered
+def _with_cause(transition: Transition, task: Task, cause: str, *, failures: int | None = None, losses: int | None = None) -> Task:
+    max_causes = transition.policy.max_attempts + transition.policy.max_losses  # every attempt since the job was submitted or recovered
     return replace(
-        unmeasured(task),
+        without_rate(task),
         failures=task.failures if failures is None else failures,
         losses=task.losses if losses is None else losses,
-        causes=(*task.causes, f"attempt {task.attempt}: {cause[:_LONGEST_CAUSE]}")[-kept:],
+        causes=(*task.causes, f"attempt {task.attempt}: {cause[:_LONGEST_CAUSE]}")[-max_causes:],
     )
 
 
-def _give_up(turn: Turn, job: Job, task: Task, how: str) -> None:
-    job = turn.put_task(job, replace(task, state=State.FAILED, finished_ms=turn.now_ms))
-    cause = f"task {task.task_id} on host {task.host} {how}: {'; '.join(task.causes)}"
-    turn.put(replace(job, ending=State.FAILED, cause=cause))
+def _fail_job(transition: Transition, job: Job, task: Task, outcome: str) -> None:
+    job = transition.put_task(job, replace(task, state=JobState.FAILED, finished_ms=transition.now_ms))
+    cause = f"task {task.task_id} on host {task.host} {outcome}: {'; '.join(task.causes)}"
+    transition.put_job(replace(job, ending=JobState.FAILED, cause=cause))
 
 
-def backoff_ms(rules: Rules, task: Task) -> int:
+def backoff_ms(policy: JobPolicy, task: Task) -> int:
     """How long a task waits after its latest failure: doubled each time, spread over 0.5 to 1.5 by a hash of the attempt.
 
     The spread is a function of the task and its attempt, so that the machine stays pure and tasks that failed together do not come back together.
     """
-    longest = min(rules.backoff_ms << (max(task.failures, 1) - 1), rules.backoff_limit_ms)
+    base_ms = min(policy.backoff_ms << (max(task.failures, 1) - 1), policy.backoff_limit_ms)
     spread = int.from_bytes(hashlib.sha256(f"{task.task_id}/{task.attempt}".encode()).digest()[:4], "big") / (1 << 32)
-    return int(longest * (0.5 + spread))
+    return int(base_ms * (0.5 + spread))

@@ -7,26 +7,26 @@ from dataclasses import replace
 from asterism_proto.errors import Conflict, InvalidRequest, NotReady
 from metad.ids import JobId, SpaceId, TaskId
 from metad.jobs import model
-from metad.jobs.kinds import kind_of, settled
-from metad.jobs.machine.settling import ended
-from metad.jobs.machine.turn import Turn, find
-from metad.jobs.model import Job, State, Task
-from metad.jobs.pace import unmeasured
+from metad.jobs.kinds import find_kind, normalize_options
+from metad.jobs.machine.settling import ended_job
+from metad.jobs.machine.turn import Transition, find_job
+from metad.jobs.model import Job, JobState, Task
+from metad.jobs.pace import without_rate
 
 
-def submit(turn: Turn, event: model.Submit) -> None:
+def submit(transition: Transition, event: model.SubmitJob) -> None:
     """Make a job, or point to the identical one in flight."""
-    kind = kind_of(event.kind)
-    options = settled(kind, event.options)
+    kind = find_kind(event.kind)
+    options = normalize_options(kind, event.options)
     if event.version and not (kind.reads_version or kind.restores):
         raise InvalidRequest(f"version {event.version}: a job of kind {event.kind} reads no version; leave it out")
     if kind.publishes and not kind.restores and event.cut == 0:
         raise NotReady(f"space {event.space!r} has no committed load: there is nothing to build yet; load something first")
     if kind.reads_version and event.version == 0:
         raise NotReady(f"space {event.space!r} has no published version: there is nothing for {event.kind} to read yet; submit a build first")
-    tasks = tuple(Task(task_id=TaskId(turn.next_task + i), host=share.host, parts=share.parts) for i, share in enumerate(event.shares))
+    tasks = tuple(Task(task_id=TaskId(transition.next_task + i), host=share.host, parts=share.parts) for i, share in enumerate(event.shares))
     job = Job(
-        job_id=JobId(turn.next_job),
+        job_id=JobId(transition.next_job),
         space_id=event.space_id,
         space=event.space,
         kind=event.kind,
@@ -40,60 +40,60 @@ def submit(turn: Turn, event: model.Submit) -> None:
         declared=event.declared,
         target_version=event.version,
     )
-    twin = next((other for other in turn.jobs.values() if other.identity == job.identity and not other.state.ended and other.ending is None), None)
-    if twin is not None:
-        turn.commands.append(model.Answer(job_id=twin.job_id))
+    duplicate = next((other for other in transition.jobs.values() if other.identity == job.identity and not other.state.is_final and other.ending is None), None)
+    if duplicate is not None:
+        transition.commands.append(model.ReturnJob(job_id=duplicate.job_id))
         return
-    turn.next_job += 1
-    turn.next_task += len(tasks)
-    turn.put(job)
-    turn.commands.append(model.Answer(job_id=job.job_id))
+    transition.next_job += 1
+    transition.next_task += len(tasks)
+    transition.put_job(job)
+    transition.commands.append(model.ReturnJob(job_id=job.job_id))
 
 
-def stop(turn: Turn, job_id: JobId) -> None:
+def stop(transition: Transition, job_id: JobId) -> None:
     """Order a job's end; it is STOPPED once no host works on it any more."""
-    job = find(turn.before, job_id)
-    if job.state is State.STOPPED or job.ending is not None:
+    job = find_job(transition.before, job_id)
+    if job.state is JobState.STOPPED or job.ending is not None:
         return
-    if job.state.ended:
+    if job.state.is_final:
         raise Conflict(f"job {job_id} is {job.state.name} already: there is nothing to stop")
-    if job.state is State.QUEUE:
-        turn.put(ended(turn, job, State.STOPPED, "stopped on request"))
+    if job.state is JobState.QUEUE:
+        transition.put_job(ended_job(transition, job, JobState.STOPPED, "stopped on request"))
     else:
-        turn.put(replace(job, ending=State.STOPPED, cause="stopped on request"))
+        transition.put_job(replace(job, ending=JobState.STOPPED, cause="stopped on request"))
 
 
-def recover(turn: Turn, job_id: JobId) -> None:
+def recover(transition: Transition, job_id: JobId) -> None:
     """Put a failed or stopped job in the queue again, with the same input."""
-    job = find(turn.before, job_id)
-    if job.state not in (State.FAILED, State.STOPPED):
+    job = find_job(transition.before, job_id)
+    if job.state not in (JobState.FAILED, JobState.STOPPED):
         raise Conflict(f"job {job_id} is {job.state.name}: only FAILED and STOPPED jobs can be recovered")
-    publishes = kind_of(job.kind).publishes
-    current = turn.published.get(job.space_id)
+    publishes = find_kind(job.kind).publishes
+    current = transition.published.get(job.space_id)
     if publishes and current is not None and current.cut > job.cut:
         raise Conflict(f"job {job_id} builds commit {job.cut}, but version {current.version} shows commit {current.cut} already; submit a new job")
-    for other in turn.jobs.values():
-        if other.state.ended or other.ending is not None or (other.space_id, other.kind) != (job.space_id, job.kind):
+    for other in transition.jobs.values():
+        if other.state.is_final or other.ending is not None or (other.space_id, other.kind) != (job.space_id, job.kind):
             continue
         if publishes and other.cut >= job.cut and other.index == job.index:
             raise Conflict(f"job {other.job_id} is {other.state.name} and builds commit {other.cut}: recovering job {job_id} would add nothing")
         if other.identity == job.identity:
             raise Conflict(f"job {other.job_id} is {other.state.name} and does the same: recovering job {job_id} would add nothing")
-    turn.put(replace(job, state=State.QUEUE, cause="", finished_ms=0, tasks=tuple(_anew(task) for task in job.tasks)))
+    transition.put_job(replace(job, state=JobState.QUEUE, cause="", finished_ms=0, tasks=tuple(_reset_task(task) for task in job.tasks)))
 
 
-def _anew(task: Task) -> Task:
+def _reset_task(task: Task) -> Task:
     """A task of a recovered job, whatever became of it.
 
     Finished ones too: while the job was over nobody ordered their output to be held, so it may be gone. A host that still holds it says so at once.
     """
-    return replace(unmeasured(task), state=State.QUEUE, failures=0, losses=0, retry_at_ms=0, phase="", rows_done=0, finished_ms=0, result=None)
+    return replace(without_rate(task), state=JobState.QUEUE, failures=0, losses=0, retry_at_ms=0, phase="", rows_done=0, finished_ms=0, result=None)
 
 
-def space_dropped(turn: Turn, space_id: SpaceId) -> None:
+def on_space_dropped(transition: Transition, space_id: SpaceId) -> None:
     """Stop the jobs of a space that is gone."""
-    turn.published = {key: value for key, value in turn.published.items() if key != space_id}
-    for job in list(turn.jobs.values()):
-        if job.space_id == space_id and not job.state.ended:
+    transition.published = {key: value for key, value in transition.published.items() if key != space_id}
+    for job in list(transition.jobs.values()):
+        if job.space_id == space_id and not job.state.is_final:
             # Nobody's word is waited for: ids of spaces never come back, so nothing that still runs can do harm.
-            turn.put(ended(turn, job, State.STOPPED, f"space {job.space!r} was dropped"))
+            transition.put_job(ended_job(transition, job, JobState.STOPPED, f"space {job.space!r} was dropped"))

@@ -8,11 +8,11 @@ from dataclasses import replace
 from asterism_proto.errors import NotFound
 from metad.ids import HostId, JobId, TaskId
 from metad.jobs import model
-from metad.jobs.kinds import kind_of
-from metad.jobs.model import Command, Job, Jobs, Rules, State, Task
+from metad.jobs.kinds import find_kind
+from metad.jobs.model import Command, Job, MachineState, JobPolicy, JobState, Task
 
 
-def find(state: Jobs, job_id: int) -> Job:
+def find_job(state: MachineState, job_id: int) -> Job:
     """Job ``job_id``; NotFound says which there are."""
     job = state.jobs.get(JobId(job_id))
     if job is None:
@@ -21,26 +21,26 @@ def find(state: Jobs, job_id: int) -> Job:
     return job
 
 
-def orders(state: Jobs, host: HostId) -> list[tuple[Job, Task]]:
+def assigned_tasks(state: MachineState, host: HostId) -> list[tuple[Job, Task]]:
     """The tasks that ``host`` should be working on or holding the output of, by task id.
 
     A finished task of a build stays ordered until its job ends: its host is not to take the output for a leftover.
     """
-    found = [(job, task) for job, task in _ordered(state.jobs) if task.host == host]
-    return sorted(found, key=lambda pair: pair[1].task_id)
+    assigned = [(job, task) for job, task in _iter_assigned(state.jobs) if task.host == host]
+    return sorted(assigned, key=lambda pair: pair[1].task_id)
 
 
-def _ordered(jobs: dict[JobId, Job]) -> Iterator[tuple[Job, Task]]:
+def _iter_assigned(jobs: dict[JobId, Job]) -> Iterator[tuple[Job, Task]]:
     for job in jobs.values():
-        if job.state is State.RUNNING and job.ending is None:
-            held = (State.RUNNING, State.FINISHED) if kind_of(job.kind).publishes else (State.RUNNING,)
-            yield from ((job, task) for task in job.tasks if task.state in held)
+        if job.state is JobState.RUNNING and job.ending is None:
+            assigned_states = (JobState.RUNNING, JobState.FINISHED) if find_kind(job.kind).publishes else (JobState.RUNNING,)
+            yield from ((job, task) for task in job.tasks if task.state in assigned_states)
 
 
-class Turn:
+class Transition:
     """One event under way: the jobs as they become, and the commands so far."""
 
-    def __init__(self, before: Jobs, now_ms: int) -> None:
+    def __init__(self, before: MachineState, now_ms: int) -> None:
         self.before = before
         self.now_ms = now_ms
         self.jobs = before.jobs
@@ -52,11 +52,11 @@ class Turn:
         self._durable: set[JobId] = set()
 
     @property
-    def rules(self) -> Rules:
+    def policy(self) -> JobPolicy:
         """How patient to be."""
-        return self.before.rules
+        return self.before.policy
 
-    def put(self, job: Job, *, durable: bool = True) -> None:
+    def put_job(self, job: Job, *, durable: bool = True) -> None:
         """Let ``job`` be as given; ``durable`` unless only its progress differs."""
         if self.jobs is self.before.jobs:
             self.jobs = dict(self.jobs)
@@ -67,35 +67,35 @@ class Turn:
     def put_task(self, job: Job, task: Task, *, durable: bool = True) -> Job:
         """``job`` with ``task`` in the place of its former self."""
         job = replace(job, tasks=tuple(task if t.task_id == task.task_id else t for t in job.tasks))
-        self.put(job, durable=durable)
+        self.put_job(job, durable=durable)
         return job
 
-    def forget(self, job_id: JobId) -> None:
+    def delete_job(self, job_id: JobId) -> None:
         """Remove a job."""
         self.jobs = {key: job for key, job in self.jobs.items() if key != job_id}
-        self.commands.append(model.Forget(job_id=job_id))
+        self.commands.append(model.DeleteJob(job_id=job_id))
 
-    def online(self, host: HostId) -> bool:
+    def is_online(self, host: HostId) -> bool:
         """Whether a host's lease holds."""
-        fact = self.hosts.get(host)
-        return fact is not None and fact.online
+        host_status = self.hosts.get(host)
+        return host_status is not None and host_status.online
 
     def running_on(self, host: HostId) -> Iterator[tuple[Job, Task]]:
         """Tasks with an order out to ``host``. Jobs may be put while this goes on, one task at a time."""
-        for job_id in [job.job_id for job in self.jobs.values() if job.state is State.RUNNING]:
+        for job_id in [job.job_id for job in self.jobs.values() if job.state is JobState.RUNNING]:
             for i in range(len(self.jobs[job_id].tasks)):
                 job = self.jobs[job_id]
-                if job.tasks[i].host == host and job.tasks[i].state is State.RUNNING:
+                if job.tasks[i].host == host and job.tasks[i].state is JobState.RUNNING:
                     yield job, job.tasks[i]
 
-    def end(self) -> tuple[Jobs, list[Command]]:
+    def finish(self) -> tuple[MachineState, list[Command]]:
         """The state after the event, and the commands."""
         for job_id in sorted(self._durable & self.jobs.keys()):
             job = replace(self.jobs[job_id], kept_ms=self.now_ms)
-            self.put(job)
-            self.commands.append(model.Keep(job=job))
-        if self.jobs is not self.before.jobs and _orders_of_all(self.jobs) != _orders_of_all(self.before.jobs):
-            self.commands.append(model.Tell())
+            self.put_job(job)
+            self.commands.append(model.SaveJob(job=job))
+        if self.jobs is not self.before.jobs and _assignments(self.jobs) != _assignments(self.before.jobs):
+            self.commands.append(model.NotifyStorageds())
         after = replace(
             self.before,
             jobs=self.jobs,
@@ -107,5 +107,5 @@ class Turn:
         return after, self.commands
 
 
-def _orders_of_all(jobs: dict[JobId, Job]) -> set[tuple[TaskId, int]]:
-    return {(task.task_id, task.attempt) for _, task in _ordered(jobs)}
+def _assignments(jobs: dict[JobId, Job]) -> set[tuple[TaskId, int]]:
+    return {(task.task_id, task.attempt) for _, task in _iter_assigned(jobs)}
