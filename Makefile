@@ -20,7 +20,7 @@ PYTEST := $(BIN)/python -m pytest $(if $(ASTERISM_REQUIRE_ALL),--require-all)
 # Many tests wait, for leases and for processes that start: two at a time take little more than half as long. A file's tests stay together.
 TEST_WORKERS ?= 2
 BENCHMARKS = $(filter-out __%,$(notdir $(basename $(wildcard tests/benchmarks/*.py))))
-KERNEL_TESTS = tests/law $(wildcard $(addprefix tests/unit/test_,alias.py alone.py between.py between_marked.py conditions_kept.py epochs.py \
+KERNEL_TESTS = tests/distributions $(wildcard $(addprefix tests/unit/test_,alias.py alone.py between.py between_marked.py conditions_kept.py epochs.py \
 	expansions.py extents.py graph_labels.py graphd_split.py indexes.py kernels.py labor.py lanes.py near.py numbering.py rows.py split.py timed.py visits.py \
 	walk_steps.py))
 CODE = proto client services tests examples
@@ -60,7 +60,7 @@ test-slow: $(VENV)/.dev dgl-env bolt-env pyg-env tf-env  ## the slow tests only
 
 test-bounds: $(VENV)/.dev  ## tests of kernels, and hostile requests, with every index and address checked; compiles for minutes once
 	ASTERISM_CHECK_BOUNDS=1 $(PYTEST) -m 'not slow' -o timeout=3600 $(KERNEL_TESTS)
-	$(PYTEST) -m slow -k checking_build tests/integration/test_hostile_store_requests.py
+	$(PYTEST) -m slow -k checking_build tests/integration/requests/test_hostile_store_requests.py
 
 lint: $(VENV)/.dev  ## formatting, rules, types
 	$(BIN)/ruff format --check $(CODE)

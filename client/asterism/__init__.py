@@ -11,7 +11,8 @@ from importlib import import_module
 from importlib.metadata import version as _version_of
 from typing import TYPE_CHECKING, Any, overload
 
-from asterism_proto import errors, texts
+from asterism_model import unicode_text
+from asterism_proto import errors
 from asterism_proto.errors import (
     AsterismError,
     Busy,
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from asterism import euler, ops, records
+    from asterism.calls.loads import Load
     from asterism.client import Client
     from asterism.graph import Graph
-    from asterism.loading import Load
-    from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
+    from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
 
 __all__ = [
     "AsterismError",
@@ -68,12 +69,12 @@ __version__ = _version_of("asterism")
 
 _HOMES = {
     "Client": "asterism.client",
-    "EdgeType": "asterism_proto.schema",
-    "Feature": "asterism_proto.schema",
+    "EdgeType": "asterism_model.schema.schema",
+    "Feature": "asterism_model.schema.schema",
     "Graph": "asterism.graph",
-    "Load": "asterism.loading",
-    "NodeType": "asterism_proto.schema",
-    "Schema": "asterism_proto.schema",
+    "Load": "asterism.calls.loads",
+    "NodeType": "asterism_model.schema.schema",
+    "Schema": "asterism_model.schema.schema",
 }
 
 
@@ -126,10 +127,10 @@ def connect(
     >>> graph.sample_nodes(8, "paper")  # doctest: +SKIP
     """
     from asterism.client import Client
-    from asterism.direct import DirectTransport
-    from asterism.transport import GrpcTransport
+    from asterism.transport.direct import DirectTransport
+    from asterism.transport.grpc import GrpcTransport
 
-    texts.check("addresses", addresses)
+    unicode_text.check("addresses", addresses)
     transport = DirectTransport(addresses, hedge=hedge) if direct else GrpcTransport(addresses, hedge=hedge)
     client = Client(transport, timeout_s=timeout_s)
     return client if space is None else client.graph(space)
@@ -158,7 +159,7 @@ def open(path: str | Path, *, space: str | None = None, mode: str = "w", timeout
     timeout_s : float
         Of every call, in seconds.
     **settings
-        More of ``standalone.settings.StandaloneSettings``.
+        More of ``asterism_standalone.settings.StandaloneSettings``.
 
     Raises
     ------
@@ -173,10 +174,10 @@ def open(path: str | Path, *, space: str | None = None, mode: str = "w", timeout
     ...     client.create_space("papers", {"nodes": {"paper": {}}})
     """
     from asterism.client import Client
-    from asterism.embedded import start_embedded
+    from asterism.transport.embedded import start_embedded
 
-    texts.check("path", str(path))
-    texts.check("space", space)
+    unicode_text.check("path", str(path))
+    unicode_text.check("space", space)
     service = start_embedded(path, mode, settings)
     client = Client(service.transport, timeout_s=timeout_s, on_close=service.stop)
     if space is None:

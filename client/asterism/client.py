@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from asterism import arguments
-from asterism.budgets import Traffic
-from asterism.catalog import Host, Job, SpaceInfo, parse_job_state
+from asterism.calls import validation
+from asterism.calls.loads import Load
+from asterism.client_state import Session, seconds_left
 from asterism.graph import Graph
-from asterism.loading import Load
-from asterism.querying import QueryResult, query
-from asterism.session import Session, seconds_left
-from asterism.transport import Transport
-from asterism.versions import PinInfo, VersionInfo
-from asterism.waiting import THREAD_WAITER, Waiter
-from asterism_proto import texts
+from asterism.records.catalog import Host, Job, SpaceInfo, parse_job_state
+from asterism.records.query_result import QueryResult, query
+from asterism.records.versions import PinInfo, VersionInfo
+from asterism.transport.grpc import Transport
+from asterism.transport.retry_budget import Traffic
+from asterism.transport.waiting import THREAD_WAITER, Waiter
+from asterism_model import unicode_text
+from asterism_model.schema.schema import Schema
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _FIRST_POLL_S, _MAX_POLL_S = 0.02, 0.5
 
 
-@texts.refuse_surrogates
+@unicode_text.refuse_surrogates
 class Client:
     """A connection to a service: what ``asterism.connect`` and ``asterism.open`` give.
 
@@ -352,7 +352,7 @@ class Client:
         before : int
             Only jobs with a smaller id: the last one of the page before.
         """
-        parsed_states = [parse_job_state(state) for state in arguments.names(states)]
+        parsed_states = [parse_job_state(state) for state in validation.names(states)]
         request = meta.ListJobsRequest(space=space or "", states=parsed_states, limit=limit, before=before)
         return [Job.from_proto(job) for job in self.session.catalog("list_jobs", request).jobs]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from asterism.clusters import ClusterInput, ClusterGrouping, describe_version
-from asterism.fanouts import FeatureSelection
-from asterism.passes import EpochCalls, require_shared_seed
-from asterism.sampling import Names
-from asterism.visits import ClusterPasses
+from asterism.calls.clusters import ClusterGrouping, ClusterInput, describe_version
+from asterism.calls.epochs import EpochCalls, require_shared_seed
+from asterism.calls.fanouts import FeatureSelection
+from asterism.calls.passes import ClusterPasses
+from asterism.calls.sampling import Names
 
 
 class ClusterBatchCalls(EpochCalls):
@@ -35,7 +35,7 @@ class ClusterBatchCalls(EpochCalls):
         ----------
         clusters : str, Path, Clusters, or dict of node type to (nodes, clusters)
             Which nodes belong together: a folder that ``asterism export assignment`` wrote, by METIS or streaming; arrays, where nodes that are
-            not named are in no batch; or `asterism.clusters.Clusters`, which a feature may number too.
+            not named are in no batch; or `asterism.calls.clusters.Clusters`, which a feature may number too.
         q : int
             Clusters of a batch; the last one of an epoch may have fewer.
         etypes, weight, where, direction, weights, edge_ids, node_features

@@ -9,10 +9,10 @@ from typing import Any
 
 import dgl
 
-from asterism.flows import HopFanouts, MessageFlowSampler, LaborFlowSampler, hop_edges, hop_count, visited_count
 from asterism.graph import Graph
-from asterism.records import Subgraph
+from asterism.records.samples import Subgraph
 from asterism.torch import tensor
+from asterism.training.message_flow import HopFanouts, LaborFlowSampler, MessageFlowSampler, hop_count, hop_edges, visited_count
 
 __all__ = ["LaborSampler", "NeighborSampler", "blocks"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from asterism_model.schema.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.schema import EdgeType, NodeType, Schema
 
 
 def check_schema_compatible(source: Schema, space: Schema) -> None:

@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism import arguments, columns, written
-from asterism.catalog import Job
-from asterism.explain import Explainer
-from asterism.loading import find_nodes
-from asterism.names import ids_and_names as written_ids
-from asterism.pins import DEFAULT_TERM_S, Lease, PinnedVersion
-from asterism.querying import QueryResult, query
-from asterism.records import Features, FeatureValue
-from asterism.scans import ScanCalls
-from asterism.session import Session
-from asterism.versions import VersionInfo
-from asterism.written import NO_FEATURES, WriteRows
-from asterism_proto import texts
+from asterism.calls import feature_columns, validation, writes
+from asterism.calls.explain import Explainer
+from asterism.calls.loads import find_nodes
+from asterism.calls.pins import DEFAULT_TERM_S, Lease, PinnedVersion
+from asterism.calls.scans import ScanCalls
+from asterism.calls.string_ids import ids_and_names as written_ids
+from asterism.calls.writes import NO_FEATURES, WriteRows
+from asterism.client_state import Session
+from asterism.records.catalog import Job
+from asterism.records.query_result import QueryResult, query
+from asterism.records.samples import Features, FeatureValue
+from asterism.records.versions import VersionInfo
+from asterism_model import unicode_text
+from asterism_model.schema.schema import NodeType
 from asterism_proto.errors import InvalidRequest, NotReady
-from asterism_proto.schema import NodeType
 from asterism_proto.v1 import graphd_pb2 as wire
 
 if TYPE_CHECKING:
     from asterism.client import Client
 
 
-@texts.refuse_surrogates
+@unicode_text.refuse_surrogates
 class Graph(ScanCalls):
     """The graph in a space: what ``client.graph(name)`` gives.
 
@@ -148,20 +148,20 @@ class Graph(ScanCalls):
         dict
             By name: ``[m, *shape]`` where dense, ``(indptr int64[m + 1], values)`` where ragged or bytes.
         """
-        feature_names = arguments.names(names)
+        feature_names = validation.names(names)
         type_id = self._session.node_type(self.space, ntype)[0] if ntype is not None else self._feature_owner(feature_names)
         head = wire.NodeFeaturesRequest(space=self.space, version=self._version(version), type_id=type_id, names=feature_names)
         owner = self.schema.node_types[type_id]
-        request = columns.ColumnRequest(method="node_features", head=head, section="nodes", owner=owner, names=feature_names)
-        return columns.read_columns(self._session, request, self._ids("nodes", nodes, [type_id], version))
+        request = feature_columns.ColumnRequest(method="node_features", head=head, section="nodes", owner=owner, names=feature_names)
+        return feature_columns.read_columns(self._session, request, self._ids("nodes", nodes, [type_id], version))
 
     def edge_features(self, edge_ids: ArrayLike, names: str | Iterable[str], etype: str, *, version: int | None = None) -> dict[str, FeatureValue]:
         """Feature columns of edges of one type, by edge id; as `node_features` otherwise."""
-        feature_names = arguments.names(names)
+        feature_names = validation.names(names)
         type_id, owner = self._session.edge_type(self.space, etype)
         head = wire.EdgeFeaturesRequest(space=self.space, version=self._version(version), type_id=type_id, names=feature_names)
-        request = columns.ColumnRequest(method="edge_features", head=head, section="eids", owner=owner, names=feature_names)
-        return columns.read_columns(self._session, request, arguments.ids("edge_ids", edge_ids, minimum=-1))
+        request = feature_columns.ColumnRequest(method="edge_features", head=head, section="eids", owner=owner, names=feature_names)
+        return feature_columns.read_columns(self._session, request, validation.ids("edge_ids", edge_ids, minimum=-1))
 
     # -- writes ---------------------------------------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ class Graph(ScanCalls):
 
         Durable on return, visible with the next build. Arguments as of ``Load.write_nodes``.
         """
-        return self._write("upsert_nodes", written.node_upserts(self._session, self.space, ntype, ids, weights, features or NO_FEATURES))
+        return self._write("upsert_nodes", writes.node_upserts(self._session, self.space, ntype, ids, weights, features or NO_FEATURES))
 
     def upsert_edges(self, src: ArrayLike, dst: ArrayLike, etype: str, weights: ArrayLike | None = None, features: Features | None = None) -> int:
         """Add edges (``edges: multi``), or replace those between the same nodes (``edges: unique``); give back the commit number.
@@ -180,19 +180,19 @@ class Graph(ScanCalls):
         InvalidRequest
             Where an end is not a node, unless the edge type says ``missing: create``.
         """
-        return self._write("upsert_edges", written.edge_upserts(self._session, self.space, etype, src, dst, weights, features or NO_FEATURES))
+        return self._write("upsert_edges", writes.edge_upserts(self._session, self.space, etype, src, dst, weights, features or NO_FEATURES))
 
     def delete_nodes(self, ids: ArrayLike, ntype: str) -> int:
         """Delete nodes, and every edge at them; give back the commit number."""
-        return self._write("delete_nodes", written.node_deletes(self._session, self.space, ntype, ids))
+        return self._write("delete_nodes", writes.node_deletes(self._session, self.space, ntype, ids))
 
     def delete_edges(self, src: ArrayLike, dst: ArrayLike, etype: str, edge_ids: ArrayLike | None = None) -> int:
         """Delete edges by (src, dst, edge id), or every one between two nodes; give back the commit number."""
-        return self._write("delete_edges", written.edge_deletes(self._session, self.space, etype, src, dst, edge_ids))
+        return self._write("delete_edges", writes.edge_deletes(self._session, self.space, etype, src, dst, edge_ids))
 
     def _write(self, source: str, rows: WriteRows) -> int:
         if rows.is_small:
-            return written.write_small(self._session, self.space, rows)
+            return writes.write_small(self._session, self.space, rows)
         load = self.client.begin_load(self.space, source=source)
         try:
             load.write_rows(0, rows)

@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from torch.utils.data import functional_datapipe
 
-from asterism import arguments
-from asterism.flows import HopFanouts, MessageFlowSampler, hop_edges, hop_count, visited_count, require_version
+from asterism.calls import validation
 from asterism.graph import Graph
-from asterism.patience import DEFAULT_PATIENCE_S, check_patience, retry_read
-from asterism.records import FeatureValue, Subgraph
+from asterism.records.samples import FeatureValue, Subgraph
 from asterism.torch import batch_seed, tensor
+from asterism.training.message_flow import HopFanouts, MessageFlowSampler, hop_count, hop_edges, require_version, visited_count
+from asterism.transport.retries import DEFAULT_PATIENCE_S, check_patience, retry_read
+from asterism_model.schema.schema import EdgeType, NodeType
 from asterism_proto.errors import InvalidRequest, NotFound
-from asterism_proto.schema import EdgeType, NodeType
 
 __all__ = ["FeatureStore", "SubgraphSampler"]
 
@@ -77,7 +77,7 @@ class SubgraphSampler(gb.SubgraphSampler):  # type: ignore[misc]  # DGL has no t
     ) -> None:
         super().__init__(datapipe)
         self._sampler = MessageFlowSampler(graph, fanouts, replace=replace, prob=prob_name, weights=False)
-        self._seed = None if seed is None else arguments.seed(seed)
+        self._seed = None if seed is None else validation.seed(seed)
         self._patience_s = check_patience(patience_s)
 
     def sample_subgraphs(self, seeds: Any, seeds_timestamp: Any = None) -> tuple[Any, list[Any]]:

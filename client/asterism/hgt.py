@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from numpy.typing import ArrayLike
 
-from asterism import answers, arguments
-from asterism.fanouts import FeatureSelection, requested_features
+from asterism.calls import decoding, validation
+from asterism.calls.fanouts import FeatureSelection, requested_features
+from asterism.calls.sampling import Names, parse_direction
+from asterism.calls.string_ids import NodeTypes
 from asterism.labor import LaborCalls
-from asterism.names import NodeTypes
-from asterism.records import Subgraph
-from asterism.sampling import Names, parse_direction
+from asterism.records.samples import Subgraph
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
@@ -86,13 +86,13 @@ class HgtCalls(LaborCalls):
         >>> batch.num_sampled_nodes["author"]  # doctest: +SKIP
         (0, 64, 64)
         """
-        edge_types = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
+        edge_types = self._session.edge_type_ids(self.space, validation.type_names("etypes", etypes))
         wire_direction = parse_direction(direction)
         node_type, arrays = self._seed_sections(seeds, ntype, edge_types, wire_direction, argument="seeds", version=version)
         head = wire.SampleHgtRequest(
             space=self.space,
             version=self._version(version),
-            seed=arguments.seed(seed),
+            seed=validation.seed(seed),
             counts=self._layer_counts(counts),
             node_type=node_type,
             uniform=not weighted,
@@ -102,10 +102,10 @@ class HgtCalls(LaborCalls):
             want_edge_ids=edge_ids,
             want_weights=weights,
             followed=edge_types,
-            edge_types=edge_types if among is None else self._session.edge_type_ids(self.space, arguments.type_names("among", among)),
+            edge_types=edge_types if among is None else self._session.edge_type_ids(self.space, validation.type_names("among", among)),
             node_features=requested_features(self.schema, node_features),
         )
-        return self._call("sample_hgt", answers.hgt_subgraph, head, arrays)
+        return self._call("sample_hgt", decoding.hgt_subgraph, head, arrays)
 
     def _layer_counts(self, counts: Sequence[int] | Mapping[str, Sequence[int]]) -> list[wire.NodeCounts]:
         """Counts by node type and layer, checked."""
@@ -115,6 +115,6 @@ class HgtCalls(LaborCalls):
             raise InvalidRequest(f"counts {counts!r}: expected one count per layer, as many for every node type")
         for name, layer_counts in zip(by_type, lists, strict=True):
             for layer, count in enumerate(layer_counts):
-                arguments.count(f"counts[{name!r}][{layer}]" if isinstance(counts, Mapping) else f"counts[{layer}]", count)
+                validation.count(f"counts[{name!r}][{layer}]" if isinstance(counts, Mapping) else f"counts[{layer}]", count)
         ids = [self._session.node_type(self.space, name)[0] for name in by_type]
         return [wire.NodeCounts(type_id=type_id, counts=layer_counts) for type_id, layer_counts in zip(ids, lists, strict=True)]

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from numpy.typing import ArrayLike
 
-from asterism import answers, arguments
-from asterism.fanouts import FeatureSelection, requested_features
-from asterism.names import NodeTypes
-from asterism.records import Subgraph
-from asterism.sampling import Names, parse_direction
-from asterism.subgraphs import SubgraphCalls
+from asterism.calls import decoding, validation
+from asterism.calls.fanouts import FeatureSelection, requested_features
+from asterism.calls.sampling import Names, parse_direction
+from asterism.calls.string_ids import NodeTypes
+from asterism.calls.subgraphs import SubgraphCalls
+from asterism.records.samples import Subgraph
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
@@ -86,17 +86,17 @@ class LaborCalls(SubgraphCalls):
         if expand not in ("first", "every"):
             raise InvalidRequest(f"expand {expand!r}: expected 'every' or 'first'")
         followed = list(fanouts) if isinstance(fanouts, Mapping) and etypes is None else etypes
-        edge_types = self._session.edge_type_ids(self.space, arguments.type_names("etypes", followed))
+        edge_types = self._session.edge_type_ids(self.space, validation.type_names("etypes", followed))
         counts = self._fanouts(fanouts, edge_types)
         wire_direction = parse_direction(direction)
         node_type, arrays = self._seed_sections(seeds, ntype, edge_types, wire_direction, argument="seeds", version=version)
         head = wire.SampleLaborRequest(
             space=self.space,
             version=self._version(version),
-            seed=arguments.seed(seed),
+            seed=validation.seed(seed),
             reach=[wire.Reach(edge_type=etype, counts=hops) for etype, hops in zip(edge_types, counts, strict=True)],
             node_type=node_type,
-            importance=arguments.count("importance", importance, minimum=-1),
+            importance=validation.count("importance", importance, minimum=-1),
             uniform=not weighted,
             weight=weight,
             where=where,
@@ -107,4 +107,4 @@ class LaborCalls(SubgraphCalls):
             want_weights=weights,
             node_features=requested_features(self.schema, node_features),
         )
-        return self._call("sample_labor", answers.labor_subgraph, head, arrays)
+        return self._call("sample_labor", decoding.labor_subgraph, head, arrays)

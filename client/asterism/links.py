@@ -7,9 +7,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asterism import arguments, mixing
-from asterism.negatives import NegativeCalls
-from asterism.records import EdgeRows, EdgeSample, Ids, LinkSeeds
+from asterism import hashing
+from asterism.calls import validation
+from asterism.calls.negatives import NegativeCalls
+from asterism.records.samples import EdgeRows, EdgeSample, Ids, LinkSeeds
 from asterism_proto.errors import InvalidRequest
 
 _MODES = ("binary", "triplet")
@@ -78,8 +79,8 @@ class LinkCalls(NegativeCalls):
         _check(mode, amount, src_weight)
         _, edge_type = self._session.edge_type(self.space, etype)
         src, dst, eids, version = self._positives(edges, etype, version)
-        resolved_seed = arguments.seed(seed)
-        keys = [mixing.key_of(resolved_seed, mixing.NEGATIVE, end) for end in (0, 1)]
+        resolved_seed = validation.seed(seed)
+        keys = [hashing.key_of(resolved_seed, hashing.NEGATIVE, end) for end in (0, 1)]
         heads = src
         if mode == "binary":
             node_options = {"weighted": src_weight is not None, "weight": src_weight or ""}
@@ -119,7 +120,7 @@ class LinkCalls(NegativeCalls):
         pairs = np.asarray(edges)
         if pairs.ndim != 2 or pairs.shape[1] != 2:
             raise InvalidRequest(f"edges has shape {list(pairs.shape)}; expected pairs [m, 2]")
-        checked = arguments.ids("edges", pairs.reshape(-1)).reshape(-1, 2)
+        checked = validation.ids("edges", pairs.reshape(-1)).reshape(-1, 2)
         return checked[:, 0].copy(), checked[:, 1].copy(), None, self._edges_at(etype, checked[:0, 0].copy(), "", "", version)[0].version
 
 

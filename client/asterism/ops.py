@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism import mixing, tensors
-from asterism.arrays import Ids, RaggedColumn, Types, Values
+from asterism import hashing
+from asterism.records.arrays import Ids, RaggedColumn, Types, Values
+from asterism.training import tensor_ops
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from asterism.records import WalkSample
-    from asterism_proto.schema import Schema
+    from asterism.records.samples import WalkSample
+    from asterism_model.schema.schema import Schema
 
 __all__ = [
     "gather",
@@ -105,7 +106,7 @@ def pair_places(
     if allowed is not None:
         node_types = np.asarray(types, np.int64).reshape(-1)[pairs]
         pairs = pairs[allowed[node_types[:, 0], node_types[:, 1]]]
-    return np.asarray(pairs if seed is None else pairs[mixing.shuffled_range(len(pairs), seed)])
+    return np.asarray(pairs if seed is None else pairs[hashing.shuffled_range(len(pairs), seed)])
 
 
 def _allowed(walks: Ids, types: ArrayLike | None, excluded: Sequence[tuple[int, int]], within: Iterable[int] | None) -> NDArray[np.bool_] | None:
@@ -242,8 +243,8 @@ def sparse_gather(rows: ArrayLike, indices: ArrayLike, values: ArrayLike, shape:
 
 def gather(params: Any, indices: Any) -> Any:
     """``params[indices]``: the rows that messages start from; int64 indices [m], rows [m, ...]."""
-    if tensors.is_tensor(params):
-        return tensors.gather(params, indices)
+    if tensor_ops.is_tensor(params):
+        return tensor_ops.gather(params, indices)
     rows, selected = np.asarray(params), np.asarray(indices, np.int64)
     _check_positions("indices", selected, len(rows))
     return rows[selected]
@@ -251,8 +252,8 @@ def gather(params: Any, indices: Any) -> Any:
 
 def scatter_add(updates: Any, indices: Any, size: int) -> Any:
     """Sums of the updates that go to each of ``size`` places; [size, ...], 0 where none goes."""
-    if tensors.is_tensor(updates):
-        return tensors.scatter_add(updates, indices, size)
+    if tensor_ops.is_tensor(updates):
+        return tensor_ops.scatter_add(updates, indices, size)
     values, targets = _updates(updates, indices, size)
     out = np.zeros((size, *values.shape[1:]), values.dtype)
     np.add.at(out, targets, values)
@@ -261,8 +262,8 @@ def scatter_add(updates: Any, indices: Any, size: int) -> Any:
 
 def scatter_mean(updates: Any, indices: Any, size: int) -> Any:
     """Means of the updates that go to each of ``size`` places; [size, ...], 0 where none goes."""
-    if tensors.is_tensor(updates):
-        return tensors.scatter_mean(updates, indices, size)
+    if tensor_ops.is_tensor(updates):
+        return tensor_ops.scatter_mean(updates, indices, size)
     values, targets = _updates(updates, indices, size)
     counts = np.bincount(targets, minlength=size).reshape(size, *([1] * (values.ndim - 1)))
     sums = scatter_add(values, targets, size)
@@ -271,8 +272,8 @@ def scatter_mean(updates: Any, indices: Any, size: int) -> Any:
 
 def scatter_max(updates: Any, indices: Any, size: int, *, empty: float = -1e9) -> Any:
     """The largest of the updates that go to each of ``size`` places; [size, ...], ``empty`` where none goes."""
-    if tensors.is_tensor(updates):
-        return tensors.scatter_max(updates, indices, size, empty=empty)
+    if tensor_ops.is_tensor(updates):
+        return tensor_ops.scatter_max(updates, indices, size, empty=empty)
     values, targets = _updates(updates, indices, size)
     out = np.full((size, *values.shape[1:]), empty, values.dtype)
     occupied = np.unique(targets)
@@ -283,8 +284,8 @@ def scatter_max(updates: Any, indices: Any, size: int, *, empty: float = -1e9) -
 
 def scatter_softmax(updates: Any, indices: Any, size: int) -> Any:
     """Softmax of the updates among those that go to the same place; [m, ...]."""
-    if tensors.is_tensor(updates):
-        return tensors.scatter_softmax(updates, indices, size)
+    if tensor_ops.is_tensor(updates):
+        return tensor_ops.scatter_softmax(updates, indices, size)
     values, targets = _updates(updates, indices, size)
     exponentials = np.exp(values - scatter_max(values, targets, size)[targets])
     total = np.asarray(scatter_add(exponentials, targets, size))

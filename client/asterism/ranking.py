@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from asterism import arguments
-from asterism.names import NodeTypes
-from asterism.records import PageRanks
-from asterism.sampling import Names, parse_direction, version_of
+from asterism.calls import validation
+from asterism.calls.sampling import Names, parse_direction, version_of
+from asterism.calls.string_ids import NodeTypes
+from asterism.records.samples import PageRanks
 from asterism.visiting import VisitCountCalls
 from asterism_proto.v1 import graphd_pb2 as wire
 
@@ -81,7 +81,7 @@ class PageRankCalls(VisitCountCalls):
         --------
         >>> near = graph.personalized_pagerank([7], "cites", 32, epsilon=1e-5)  # doctest: +SKIP
         """
-        edge_types = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
+        edge_types = self._session.edge_type_ids(self.space, validation.type_names("etypes", etypes))
         wire_direction = parse_direction(direction)
         node_type, arrays = self._seed_sections(nodes, ntype, edge_types, wire_direction, version=version)
         head = wire.PersonalizedPagerankRequest(
@@ -91,9 +91,9 @@ class PageRankCalls(VisitCountCalls):
             node_type=node_type,
             direction=wire_direction,
             uniform=not weighted,
-            alpha=arguments.number("alpha", alpha, 0, 1),
-            epsilon=arguments.number("epsilon", epsilon, 1e-12, 1),
-            top=arguments.count("k", k, minimum=1),
+            alpha=validation.number("alpha", alpha, 0, 1),
+            epsilon=validation.number("epsilon", epsilon, 1e-12, 1),
+            top=validation.count("k", k, minimum=1),
             weight=weight,
             where=where,
         )

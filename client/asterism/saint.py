@@ -14,10 +14,11 @@ from itertools import count as numbers
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism import arguments, mixing
-from asterism.arrays import ArrayRecord
+from asterism import hashing
+from asterism.calls import validation
 from asterism.graph import Graph
-from asterism.records import Ids, Subgraph, Weights
+from asterism.records.arrays import ArrayRecord
+from asterism.records.samples import Ids, Subgraph, Weights
 from asterism_proto.errors import InvalidRequest
 
 __all__ = ["EdgeSampler", "NodeSampler", "Normalization", "RandomWalkSampler", "Sampler"]
@@ -103,7 +104,7 @@ class Sampler(ABC):
             raise InvalidRequest(f"etype {edge.name!r} leads from {edge.src_type} to {edge.dst_type}: expected one from a node type to itself")
         self.graph = graph if graph.version is not None else graph.at(graph.manifest().version)
         self.etype, self.ntype = edge.name, edge.src_type
-        self.size, self.seed = arguments.count("size", size, minimum=1), arguments.seed(seed)
+        self.size, self.seed = validation.count("size", size, minimum=1), validation.seed(seed)
 
     def described(self) -> str:
         """What it draws, in a word: two samplers of one description draw the same."""
@@ -118,10 +119,10 @@ class Sampler(ABC):
 
     def nodes(self, i: int) -> Ids:
         """The nodes of batch i, ascending; int64[n]."""
-        return self._nodes(_BATCH, arguments.count("i", i))
+        return self._nodes(_BATCH, validation.count("i", i))
 
     def _nodes(self, stream: int, i: int) -> Ids:
-        nodes = self._draw_nodes(mixing.key_of(self.seed, mixing.SUBGRAPH, stream, i))
+        nodes = self._draw_nodes(hashing.key_of(self.seed, hashing.SUBGRAPH, stream, i))
         ascending = np.sort(nodes[nodes >= 0])  # np.unique hashes, which takes some thousands of ids several times as long
         return ascending[np.diff(ascending, prepend=-1) > 0]
 
@@ -144,7 +145,7 @@ class Sampler(ABC):
 
     def batches(self, start: int = 0) -> Iterator[Subgraph]:
         """Batches from ``start`` on, without end: a trainer that had n of them goes on at n."""
-        return (self.batch(i) for i in numbers(arguments.count("start", start)))
+        return (self.batch(i) for i in numbers(validation.count("start", start)))
 
     def normalize(self, coverage: float, *, known: Normalization | None = None, to: str = "dst") -> Normalization:
         """Count what subgraphs hold, until they held ``coverage`` nodes for each that there is.
@@ -170,7 +171,7 @@ class Sampler(ABC):
         """
         if to not in ("dst", "src"):
             raise InvalidRequest(f"to {to!r}: expected 'dst' or 'src'")
-        target = arguments.number("coverage", coverage, 0, 1e9)
+        target = validation.number("coverage", coverage, 0, 1e9)
         base = self._zero_counts(to) if known is None else known
         assert self.graph.version is not None
         if base.version != self.graph.version:
@@ -244,7 +245,7 @@ class NodeSampler(Sampler):
         return self.size, self.end
 
     def _draw_nodes(self, key: int) -> Ids:
-        edges = self.graph.sample_edges(self.size, self.etype, weighted=False, seed=mixing.key_of(key, _EDGES))
+        edges = self.graph.sample_edges(self.size, self.etype, weighted=False, seed=hashing.key_of(key, _EDGES))
         return edges.src if self.end == "src" else edges.dst
 
 
@@ -277,14 +278,14 @@ class EdgeSampler(Sampler):
         for block in range(_MAX_BLOCKS):
             if not missing:
                 break
-            block_key = mixing.key_of(key, block)
+            block_key = hashing.key_of(key, block)
             attempts = 2 * missing + 16
-            local_nodes = self.graph.sample_nodes(attempts, self.ntype, weighted=False, seed=mixing.key_of(block_key, _NODES)).nodes
-            out = mixing.key_stream(mixing.key_of(block_key, _SIDE), attempts) >> np.uint64(63) == 0
+            local_nodes = self.graph.sample_nodes(attempts, self.ntype, weighted=False, seed=hashing.key_of(block_key, _NODES)).nodes
+            out = hashing.key_stream(hashing.key_of(block_key, _SIDE), attempts) >> np.uint64(63) == 0
             remote_nodes = np.empty(attempts, np.int64)
             for side, direction, tag in ((out, "out", _OUT), (~out, "in", _IN)):
                 sample = self.graph.sample_neighbors(
-                    local_nodes[side], self.etype, 1, weighted=False, weights=False, direction=direction, seed=mixing.key_of(block_key, tag)
+                    local_nodes[side], self.etype, 1, weighted=False, weights=False, direction=direction, seed=hashing.key_of(block_key, tag)
                 )
                 remote_nodes[side] = sample.nodes[:, 0]
             accepted = np.flatnonzero(remote_nodes >= 0)[:missing]
@@ -312,12 +313,12 @@ class RandomWalkSampler(Sampler):
 
     def __init__(self, graph: Graph, etype: str, size: int, length: int, *, seed: int = 0) -> None:
         super().__init__(graph, etype, size, seed=seed)
-        self.length = arguments.count("length", length)
+        self.length = validation.count("length", length)
 
     def _description_fields(self) -> tuple[int | str, ...]:
         return self.size, self.length
 
     def _draw_nodes(self, key: int) -> Ids:
-        roots = self.graph.sample_nodes(self.size, self.ntype, weighted=False, seed=mixing.key_of(key, _NODES)).nodes
-        walk_nodes: NDArray[np.int64] = self.graph.random_walk(roots, [self.etype], self.length, weighted=False, seed=mixing.key_of(key, _WALKS)).nodes
+        roots = self.graph.sample_nodes(self.size, self.ntype, weighted=False, seed=hashing.key_of(key, _NODES)).nodes
+        walk_nodes: NDArray[np.int64] = self.graph.random_walk(roots, [self.etype], self.length, weighted=False, seed=hashing.key_of(key, _WALKS)).nodes
         return walk_nodes.reshape(-1)

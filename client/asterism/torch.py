@@ -13,10 +13,11 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset, Sampler, get_worker_info
 
-from asterism import arguments, mixing
-from asterism.batches import NodeEpochBatches, ClusterEpochBatches, SubgraphEpochBatches, WorkerBatch, LinkEpochBatches
-from asterism.epochs import EpochCursor
-from asterism.records import FeatureValue, Ids
+from asterism import hashing
+from asterism.calls import validation
+from asterism.calls.epoch_cursor import EpochCursor
+from asterism.records.samples import FeatureValue, Ids
+from asterism.training.batches import ClusterEpochBatches, LinkEpochBatches, NodeEpochBatches, SubgraphEpochBatches, WorkerBatch
 from asterism_proto.errors import InvalidRequest
 
 __all__ = ["BatchLoader", "BatchOrder", "ClusterBatches", "EdgeBatches", "MultiHot", "NodeBatches", "SaintBatches", "tensor"]
@@ -35,7 +36,7 @@ def batch_seed(seed: int | None, ids: Any) -> int:
     if seed is None:
         return int(torch.randint(_SEEDS, (1,)))
     digest = hashlib.blake2b(np.ascontiguousarray(ids).tobytes(), digest_size=8).digest()
-    return mixing.key_of(seed, mixing.BATCH, int.from_bytes(digest, "little"))
+    return hashing.key_of(seed, hashing.BATCH, int.from_bytes(digest, "little"))
 
 
 class MultiHot:
@@ -54,7 +55,7 @@ class MultiHot:
     """
 
     def __init__(self, width: int) -> None:
-        self.width = arguments.count("width", width, minimum=1)
+        self.width = validation.count("width", width, minimum=1)
 
     def __call__(self, column: FeatureValue) -> Any:
         """The rows of a column ``(indptr, indices)``."""
@@ -304,8 +305,8 @@ class BatchOrder(Sampler):  # type: ignore[misc]  # torch is not installed where
     """
 
     def __init__(self, size: int, batch_size: int, *, seed: int, rank: int = 0, world: int = 1) -> None:
-        self._cursor = EpochCursor(arguments.count("size", size), seed=arguments.seed(seed), rank=rank, world=world)
-        self.batch_size = arguments.count("batch_size", batch_size, minimum=1)
+        self._cursor = EpochCursor(validation.count("size", size), seed=validation.seed(seed), rank=rank, world=world)
+        self.batch_size = validation.count("batch_size", batch_size, minimum=1)
 
     @property
     def epoch(self) -> int:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from numpy.typing import ArrayLike
 
-from asterism import answers, arguments
-from asterism.names import NodeTypes
-from asterism.records import VisitSample
-from asterism.sampling import Names, parse_direction
-from asterism.walking import WalkCalls
+from asterism.calls import decoding, validation
+from asterism.calls.sampling import Names, parse_direction
+from asterism.calls.string_ids import NodeTypes
+from asterism.calls.walks import WalkCalls
+from asterism.records.samples import VisitSample
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
 
@@ -86,16 +86,16 @@ class VisitCountCalls(WalkCalls):
         head = wire.SamplePinsageRequest(
             space=self.space,
             version=self._version(version),
-            seed=arguments.seed(seed),
+            seed=validation.seed(seed),
             steps=[store.Step(edge_types=step) for step in steps],
-            traversals=arguments.count("traversals", traversals, minimum=1),
-            termination=arguments.number("termination", termination, 0, 1),
-            walks=arguments.count("walks", walks, minimum=1),
-            count=arguments.count("n", n),
+            traversals=validation.count("traversals", traversals, minimum=1),
+            termination=validation.number("termination", termination, 0, 1),
+            walks=validation.count("walks", walks, minimum=1),
+            count=validation.count("n", n),
             node_type=node_type,
             uniform=not weighted,
             weight=weight,
             where=where,
             direction=wire_direction,
         )
-        return self._call("sample_pinsage", answers.visit_sample, head, arrays)
+        return self._call("sample_pinsage", decoding.visit_sample, head, arrays)

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from asterism_io.remote_storage import redact
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.places import redact
 
 PROTOCOLS = {"file": "file", "local": "file", "s3": "s3", "s3a": "s3", "sftp": "sftp", "ssh": "sftp"}
 """Protocols that can be allowed, with their canonical names. Every other protocol is refused, whatever fsspec or its plug-ins know."""

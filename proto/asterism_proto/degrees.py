@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from asterism_proto.errors import InvalidRequest, NotFound
 
 if TYPE_CHECKING:
-    from asterism_proto.schema import NodeType, Schema
+    from asterism_model.schema.schema import NodeType, Schema
 
 DEGREE_COLUMNS = {"in_degree": True, "out_degree": False}
 """Whether it is edges to the node that are counted."""

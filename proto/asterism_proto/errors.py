@@ -13,7 +13,7 @@
      └─ Internal               INTERNAL             500   never   a fault of ours; the message carries its id in the log
 
 A message says what was wrong, with the value, and what to do. Servers turn an error into (code, text, reason) in one
-place (`daemonkit.server`), clients turn it back in one place (`from_status`).
+place (`asterism_daemonkit.grpc_server`), clients turn it back in one place (`from_status`).
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from asterism_proto import arrays
-from asterism_proto.arrays import Frame
+from asterism_proto import framing
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2, graphd_pb2, metad_pb2, storaged_pb2
 
 
@@ -39,7 +39,7 @@ class Method:
 
     def pack(self, content: Message | Frame) -> bytes:
         """A request or reply of this method as the bytes that travel."""
-        return arrays.encode(content) if isinstance(content, Frame) else content.SerializeToString()
+        return framing.encode(content) if isinstance(content, Frame) else content.SerializeToString()
 
     def unpack_request(self, data: bytes) -> Message | Frame:
         """The request in ``data``; InvalidRequest where it is none."""
@@ -51,7 +51,7 @@ class Method:
 
     def _unpack(self, data: bytes, kind: type[Message]) -> Message | Frame:
         if self.is_framed:
-            return arrays.decode(data, kind)
+            return framing.decode(data, kind)
         message = kind()
         try:
             message.ParseFromString(data)

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto import names, times
+from asterism_model import string_ids
+from asterism_model.schema import time_columns
+from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1.storaged_pb2 import BlockKind
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -318,12 +319,12 @@ def _check_dense(section: str, feature: Feature, arrays: Arrays, rows: int) -> s
 
 def _check_times(owner: NodeType | EdgeType, feature: Feature, values: NDArray[Any] | None) -> None:
     if values is not None and feature.name == owner.time:
-        times.check_time_values(f"time {owner.time!r}", values)
+        time_columns.check_time_values(f"time {owner.time!r}", values)
 
 
 def _check_names(arrays: Arrays) -> None:
-    stem = f"f:{names.ID_COLUMN}"
-    names.check_strings("ids", (_section(arrays, f"{stem}.indptr"), _section(arrays, f"{stem}.values")))
+    stem = f"f:{string_ids.ID_COLUMN}"
+    string_ids.check_strings("ids", (_section(arrays, f"{stem}.indptr"), _section(arrays, f"{stem}.values")))
 
 
 def _check_parts(schema: Schema, kind: int, name: str, ids: Ids, runs: Sequence[PartRun], part_of: PartitionFunction) -> None:

@@ -6,11 +6,11 @@ import signal
 import sys
 import threading
 
+from asterism_daemonkit import logs
+from asterism_daemonkit.critical_threads import exit_on_lost_threads
+from asterism_daemonkit.grpc_client import RemoteTransport
+from asterism_daemonkit.tcp_client import TcpTransport
 from asterism_proto.errors import AsterismError
-from daemonkit import logs
-from daemonkit.channels import RemoteTransport
-from daemonkit.streams import TcpTransport
-from daemonkit.threads import exit_on_lost_threads
 from graphd.app import Graphd
 from graphd.settings import GraphdSettings
 

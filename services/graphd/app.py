@@ -9,31 +9,31 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from asterism_daemonkit.calls import CallContext, Content, Handler, TrafficCallback, Transport, handlers_of
+from asterism_daemonkit.daemon_identity import Identity
+from asterism_daemonkit.followed import FollowedCatalog
+from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
+from asterism_daemonkit.http_server import HttpServer
+from asterism_daemonkit.metrics import Metrics
+from asterism_daemonkit.ports import clear_ports, write_ports
+from asterism_daemonkit.settings import split_address
 from asterism_proto.errors import NotFound
 from asterism_proto.methods import CATALOG, GRAPH, Method
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
-from daemonkit.beats import HeartbeatClient, HeartbeatPayload
-from daemonkit.calls import CallContext, Content, Handler, TrafficCallback, Transport, handlers_of
-from daemonkit.followed import FollowedCatalog
-from daemonkit.http import HttpServer
-from daemonkit.identity import Identity
-from daemonkit.metrics import Metrics
-from daemonkit.ports import clear_ports, write_ports
-from daemonkit.server import GrpcServer
-from daemonkit.settings import split_address
-from graphd.api import GraphService
-from graphd.commits import CommitLog, LoadCommitter
-from graphd.fanout import Dispatcher, StoragedPool
+from graphd.api.sampling import GraphService
 from graphd.http import query_router, verify_router
-from graphd.news import RoutingTable
-from graphd.pages.door import Pages
-from graphd.route import Routes
+from graphd.pages.service import Pages
+from graphd.query import euler_parser
+from graphd.query.parser import build_parser
+from graphd.query.service import QueryService
+from graphd.routing.commits import CommitLog, LoadCommitter
+from graphd.routing.dispatch import Dispatcher, StoragedPool
+from graphd.routing.routes import Routes
+from graphd.routing.updates import RoutingTable
 from graphd.settings import GraphdSettings
-from graphd.statements import gremlin
-from graphd.statements.door import QueryService
-from graphd.statements.reading import build_parser
-from graphd.warm import compile_kernels
+from graphd.warmup import compile_kernels
 
 logger = logging.getLogger(__name__)
 
@@ -233,7 +233,7 @@ class Graphd:
         compile_kernels()
         self._compiled.set()
         build_parser()
-        gremlin.build_parser()
+        euler_parser.build_parser()
 
     def _serve_when_ready(self) -> None:
         while self.ready():

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from asterism.client import Client
-from asterism.querying import bind_parameter, decode_result
-from asterism.transport import GrpcTransport
+from asterism.records.query_result import bind_parameter, decode_result
+from asterism.transport.grpc import GrpcTransport
 from asterism.verification import VerificationReport, verify
-from asterism_proto.arrays import Frame
+from asterism_daemonkit.calls import CallContext
 from asterism_proto.errors import Busy
+from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as wire
-from daemonkit.calls import CallContext
-from graphd.statements.door import QueryService
-from graphd.statements.grammar import MAX_LENGTH
+from graphd.query.grammar import MAX_LENGTH
+from graphd.query.service import QueryService
 
 MAX_DRAWS = 1_000_000
 MAX_TIMEOUT_S = 600.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
-from daemonkit.limits import RequestLimits
-from daemonkit.settings import DaemonSettings
+from asterism_daemonkit.request_limits import RequestLimits
+from asterism_daemonkit.settings import DaemonSettings
 
 
 class GraphdSettings(RequestLimits, DaemonSettings):

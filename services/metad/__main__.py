@@ -7,9 +7,9 @@ import signal
 import sys
 import threading
 
+from asterism_daemonkit import logs
+from asterism_daemonkit.critical_threads import exit_on_lost_threads
 from asterism_proto.errors import AsterismError
-from daemonkit import logs
-from daemonkit.threads import exit_on_lost_threads
 from metad.app import Metad
 from metad.settings import MetadSettings
 

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import time
 
+from asterism_daemonkit.calls import CallContext
+from asterism_model.schema.schema import Schema
 from asterism_proto.errors import Conflict, InvalidRequest
-from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from daemonkit.calls import CallContext
-from metad import wire, wire_backups, wire_history, wire_jobs
-from metad.attendance import HostRegistry
-from metad.board import ChangeFeed
+from metad import wire_history
 from metad.catalog.catalog import Catalog
 from metad.catalog.history import HighestIds
-from metad.cluster import Cluster
-from metad.followers import Follower, Followers, FollowerStatus
-from metad.ids import HostId
-from metad.polls import DesiredStateBuilder
+from metad.catalog_followers import Follower, Followers, FollowerStatus
+from metad.change_feed import ChangeFeed
+from metad.desired_state import DesiredStateBuilder
+from metad.heartbeats import HostRegistry
+from metad.hosts import Cluster
+from metad.model.ids import HostId
 from metad.service import CatalogService
+from metad.wire import backups, jobs
+from metad.wire import catalog as wire
 
 _MAX_WAIT_S = 60.0
 _REPLY_MARGIN_S = 0.1
@@ -55,11 +57,11 @@ class CatalogApi:
 
     def export_space(self, request: mpb.ExportSpaceRequest, call: CallContext) -> mpb.SpaceRecord:
         """What a backup keeps of the catalog."""
-        return wire_backups.space_record_to_proto(self._service.export_space(request.space, request.version))
+        return backups.space_record_to_proto(self._service.export_space(request.space, request.version))
 
     def import_space(self, request: mpb.ImportSpaceRequest, call: CallContext) -> pb.Space:
         """A space that waits for its data."""
-        return wire.space_to_proto(self._service.import_space(request.name, wire_backups.space_record_from_proto(request.record), address=request.address))
+        return wire.space_to_proto(self._service.import_space(request.name, backups.space_record_from_proto(request.record), address=request.address))
 
     def describe_catalog(self, request: pb.Empty, call: CallContext) -> mpb.CatalogState:
         """Return the catalog's position and the daemons that followed a newer one."""
@@ -111,26 +113,26 @@ class CatalogApi:
 
     def submit_job(self, request: mpb.SubmitJobRequest, call: CallContext) -> pb.Job:
         """A new job, or the identical one in flight."""
-        return wire_jobs.job_to_proto(self._service.submit_job(request.space, request.kind, options=dict(request.options), version=request.version))
+        return jobs.job_to_proto(self._service.submit_job(request.space, request.kind, options=dict(request.options), version=request.version))
 
     def get_job(self, request: mpb.JobRequest, call: CallContext) -> pb.Job:
         """One job."""
-        return wire_jobs.job_to_proto(self._service.job(request.job_id))
+        return jobs.job_to_proto(self._service.job(request.job_id))
 
     def list_jobs(self, request: mpb.ListJobsRequest, call: CallContext) -> mpb.JobList:
         """A page of jobs."""
         page = self._service.jobs(
-            space=request.space, states=wire_jobs.states_from_proto(request.states), kinds=request.kinds, limit=request.limit, before=request.before
+            space=request.space, states=jobs.states_from_proto(request.states), kinds=request.kinds, limit=request.limit, before=request.before
         )
-        return mpb.JobList(jobs=[wire_jobs.job_to_proto(job, files=False) for job in page.jobs], next_before=page.next_before, total=page.total)
+        return mpb.JobList(jobs=[jobs.job_to_proto(job, files=False) for job in page.jobs], next_before=page.next_before, total=page.total)
 
     def stop_job(self, request: mpb.JobRequest, call: CallContext) -> pb.Job:
         """A job on its way to its end."""
-        return wire_jobs.job_to_proto(self._service.stop_job(request.job_id))
+        return jobs.job_to_proto(self._service.stop_job(request.job_id))
 
     def recover_job(self, request: mpb.JobRequest, call: CallContext) -> pb.Job:
         """A job under way again."""
-        return wire_jobs.job_to_proto(self._service.recover_job(request.job_id))
+        return jobs.job_to_proto(self._service.recover_job(request.job_id))
 
     def list_hosts(self, request: pb.Empty, call: CallContext) -> mpb.HostList:
         """Every daemon."""
@@ -190,7 +192,7 @@ class HeartbeatsApi:
         """A daemon's word, taken."""
         heartbeat, follower = wire.heartbeat_from_proto(request), wire_history.follower_from_proto(request)
         self._check_cluster(follower)
-        revision = self._host_registry.record_heartbeat(heartbeat, [wire_jobs.task_report_from_proto(report) for report in request.tasks], follower, request.removed)
+        revision = self._host_registry.record_heartbeat(heartbeat, [jobs.task_report_from_proto(report) for report in request.tasks], follower, request.removed)
         return mpb.BeatReply(revision=revision, lease_s=self._lease_s, position=wire_history.position_to_proto(self._catalog.history.position))
 
     def poll(self, request: mpb.PollRequest, call: CallContext) -> mpb.PollReply:

@@ -7,22 +7,22 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from asterism_daemonkit.calls import Handler
+from asterism_daemonkit.daemon_identity import open_folder
+from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.http_server import HttpServer
+from asterism_daemonkit.metrics import Metrics
+from asterism_daemonkit.ports import clear_ports, write_ports
 from asterism_proto.errors import Conflict, Corrupt
-from asterism_proto.methods import HEARTBEATS, CATALOG
+from asterism_proto.methods import CATALOG, HEARTBEATS
 from asterism_proto.v1 import metad_pb2 as mpb
-from daemonkit.calls import Handler
-from daemonkit.http import HttpServer
-from daemonkit.identity import open_folder
-from daemonkit.metrics import Metrics
-from daemonkit.ports import clear_ports, write_ports
-from daemonkit.server import GrpcServer
 from metad.clock import steady_clock
-from metad.cluster import Role
+from metad.components import Components
+from metad.hosts import Role
 from metad.http.routes import router
-from metad.jobs.model import JobState
-from metad.rooms import Components
+from metad.model.jobs import JobState
 from metad.settings import MetadSettings
-from metad.store.rocks import RocksStore
+from metad.store.rocksdb_store import RocksStore
 
 
 class Metad:

@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from asterism_model.schema.schema import Schema
 from asterism_proto.addresses import AllowedAddresses
 from asterism_proto.errors import InvalidRequest, NotFound
-from asterism_proto.schema import Schema
-from metad.board import ChangeFeed
 from metad.catalog.catalog import Catalog
 from metad.catalog.history import was_given_up
-from metad.catalog.model import Chunk, LoadRecord, LoadState, Manifest, NewChunk, Pin, Seal, Space
 from metad.catalog.restores import SpaceRecord
 from metad.catalog.spaces import parts_of_host
+from metad.catalog_followers import Followers
+from metad.change_feed import ChangeFeed
 from metad.clock import Clock
-from metad.cluster import Cluster, Host, Role
-from metad.followers import Followers
-from metad.ids import HostId, LoadId, SpaceId
+from metad.hosts import Cluster, Host, Role
 from metad.jobs import machine
 from metad.jobs.driver import Driver
-from metad.jobs.kinds import address_options
-from metad.jobs.model import Job, JobState
+from metad.model.catalog import Chunk, LoadRecord, LoadState, Manifest, NewChunk, Pin, Seal, Space
+from metad.model.ids import HostId, LoadId, SpaceId
+from metad.model.job_kinds import address_options
+from metad.model.jobs import Job, JobState
 
 _DEFAULT_PAGE, _MAX_PAGE = 50, 1000
 _FINGERPRINTS_PER_PAGE = 1000

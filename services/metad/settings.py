@@ -7,10 +7,10 @@ from pathlib import Path
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from asterism_daemonkit.settings import DaemonSettings
 from asterism_proto.addresses import AllowedAddresses
-from daemonkit.settings import DaemonSettings
 from metad.catalog.pins import PinLimits
-from metad.jobs.model import JobPolicy
+from metad.model.jobs import JobPolicy
 
 
 class MetadSettings(DaemonSettings):

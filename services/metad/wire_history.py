@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from asterism_proto.v1 import metad_pb2 as mpb
-from metad import wire
-from metad.catalog.history import HighestIds, CatalogPosition
+from metad.catalog.history import CatalogPosition, HighestIds
 from metad.catalog.removals import RemovalRequest
-from metad.cluster import Role
-from metad.followers import InventoryBuild, CatalogState, Follower, Inventory, InventorySpace, UnknownData
-from metad.ids import HostId
+from metad.catalog_followers import CatalogState, Follower, Inventory, InventoryBuild, InventorySpace, UnknownData
+from metad.hosts import Role
+from metad.model.ids import HostId
+from metad.wire import catalog
 
 
 def position_to_proto(position: CatalogPosition) -> mpb.CatalogPosition:
@@ -37,7 +37,7 @@ def follower_from_proto(message: mpb.BeatRequest) -> Follower:
     """Return the position of the catalog that the sender of a heartbeat follows."""
     return Follower(
         uuid=HostId(message.uuid),
-        role=wire.role_from_proto(message.role),
+        role=catalog.role_from_proto(message.role),
         cluster=message.cluster,
         position=position_from_proto(message.followed),
         highest=highest_ids_from_proto(message.highest),

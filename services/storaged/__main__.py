@@ -6,10 +6,10 @@ import signal
 import sys
 import threading
 
+from asterism_daemonkit import logs
+from asterism_daemonkit.critical_threads import exit_on_lost_threads
+from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_proto.errors import AsterismError
-from daemonkit import logs
-from daemonkit.channels import RemoteTransport
-from daemonkit.threads import exit_on_lost_threads
 from storaged.app import Storaged
 from storaged.fork_server import ForkServer
 from storaged.settings import StoragedSettings

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from asterism_daemonkit.calls import CallContext
 from asterism_proto.errors import Unavailable
-from daemonkit.calls import CallContext
 
 _MAX_LOADS = 4096
 """The most loads in memory; others are admitted again at their next write."""

@@ -11,43 +11,43 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any, cast
 
+from asterism_daemonkit.calls import Handler, Transport, handlers_of
+from asterism_daemonkit.daemon_identity import open_folder
+from asterism_daemonkit.followed import FollowedCatalog
+from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
+from asterism_daemonkit.http_server import HttpServer
+from asterism_daemonkit.metrics import Metrics
+from asterism_daemonkit.ports import clear_ports, write_ports
+from asterism_daemonkit.settings import split_address
+from asterism_daemonkit.tcp_client import TcpEndpoint
+from asterism_daemonkit.tcp_server import TcpServer
+from asterism_model.indexes import indexes_from_proto
+from asterism_model.schema.schema import Schema
 from asterism_proto.errors import Conflict
 from asterism_proto.fingerprints import LoadFingerprint
-from asterism_proto.indexes import indexes_from_proto
-from asterism_proto.methods import HEARTBEATS, CATALOG, STORE
-from asterism_proto.schema import Schema
+from asterism_proto.methods import CATALOG, HEARTBEATS, STORE
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
-from daemonkit.beats import HeartbeatClient, HeartbeatPayload
-from daemonkit.calls import Handler, Transport, handlers_of
-from daemonkit.followed import FollowedCatalog
-from daemonkit.http import HttpServer
-from daemonkit.identity import open_folder
-from daemonkit.metrics import Metrics
-from daemonkit.ports import clear_ports, write_ports
-from daemonkit.server import GrpcServer
-from daemonkit.settings import split_address
-from daemonkit.stream_door import TcpServer
-from daemonkit.streams import TcpEndpoint
-from storaged import orders, work
+from storaged import task_runner, tasks
 from storaged.admission import Admission, Admissions, RegisteredChunk
-from storaged.api import StoreApi
-from storaged.build.task import PartitionStats
-from storaged.cluster import ClusterIdentity
-from storaged.draw import PartitionTotals, split_by_weight_name
-from storaged.folders import DataPaths
+from storaged.api.sampling import StoreApi
+from storaged.build.task_records import PartitionStats
+from storaged.cluster_identity import ClusterIdentity
+from storaged.folder_inventory import collect_inventory, highest_ids
 from storaged.fork_server import ForkServer
-from storaged.holdings import LocalSpaces, DesiredVersion, DesiredSpace
-from storaged.inventory import highest_ids, collect_inventory
-from storaged.opening import VersionLoader
+from storaged.garbage_collector import GarbageCollector, RemovalKind, RemovalRequest
+from storaged.image_repair import ImageRepairer
+from storaged.local_spaces import DesiredSpace, DesiredVersion, LocalSpaces
 from storaged.ownership import DatabaseOwner
+from storaged.paths import DataPaths
 from storaged.pricing import with_price_checks
 from storaged.quarantine import Quarantine
-from storaged.remaking import ImageRepairer
+from storaged.sampling import PartitionTotals, split_by_weight_name
 from storaged.scrub import Scrubber
 from storaged.settings import StoragedSettings
-from storaged.sweeping import RemovalKind, RemovalRequest, GarbageCollector
-from storaged.warm import compile_kernels
+from storaged.version_loader import VersionLoader
+from storaged.warmup import compile_kernels
 
 logger = logging.getLogger(__name__)
 
@@ -57,11 +57,11 @@ _INVENTORY_INTERVAL_S = 2.0
 _CALL_TIMEOUT_S = 10.0
 """How long a question to metad may take."""
 _STATES = {
-    orders.QUEUED: pb.QUEUE,
-    orders.RUNNING: pb.RUNNING,
-    orders.FINISHED: pb.FINISHED,
-    orders.FAILED: pb.FAILED,
-    orders.STOPPED: pb.STOPPED,
+    tasks.QUEUED: pb.QUEUE,
+    tasks.RUNNING: pb.RUNNING,
+    tasks.FINISHED: pb.FINISHED,
+    tasks.FAILED: pb.FAILED,
+    tasks.STOPPED: pb.STOPPED,
 }
 
 
@@ -102,7 +102,7 @@ class Storaged:
         self._reporting = threading.Lock()
         self._reported_s = -_INVENTORY_INTERVAL_S
         self._fork_server = fork_server or ForkServer()
-        self._task_runner = work.TaskRunner(
+        self._task_runner = task_runner.TaskRunner(
             paths=self._paths,
             store=self._local_spaces.store,
             host=self._identity.uuid,
@@ -369,7 +369,7 @@ class Storaged:
             if not reply.next_after:
                 return fingerprints
 
-    def _start_task(self, assignment: orders.TaskAssignment) -> orders.TaskHandle:
+    def _start_task(self, assignment: tasks.TaskAssignment) -> tasks.TaskHandle:
         with self._local_spaces.lock:  # nobody decides meanwhile that its folder is a leftover
             return self._task_runner.start_unassigned(assignment)
 
@@ -447,9 +447,9 @@ def _removal_request(message: meta.RemovalOrder) -> RemovalRequest:
     )
 
 
-def _task_assignment(message: meta.TaskOrder, space: DesiredSpace, route: meta.SpaceRoute) -> orders.TaskAssignment:
+def _task_assignment(message: meta.TaskOrder, space: DesiredSpace, route: meta.SpaceRoute) -> tasks.TaskAssignment:
     manifest = message.manifest if message.HasField("manifest") else next((m for m in route.versions if m.version == message.version), None)
-    return orders.TaskAssignment(
+    return tasks.TaskAssignment(
         task_id=message.task_id,
         job_id=message.job_id,
         attempt=message.attempt,
@@ -469,8 +469,8 @@ def _task_assignment(message: meta.TaskOrder, space: DesiredSpace, route: meta.S
     )
 
 
-def _published_version(manifest: pb.Manifest) -> orders.PublishedVersion:
-    return orders.PublishedVersion(
+def _published_version(manifest: pb.Manifest) -> tasks.PublishedVersion:
+    return tasks.PublishedVersion(
         job_id=manifest.job_id,
         cut=manifest.cut,
         digest=manifest.digest,
@@ -495,7 +495,7 @@ def _desired_version(manifest: pb.Manifest) -> DesiredVersion:
     )
 
 
-def _task_report(progress: orders.TaskProgress) -> meta.TaskReport:
+def _task_report(progress: tasks.TaskProgress) -> meta.TaskReport:
     return meta.TaskReport(
         task_id=progress.task_id,
         attempt=progress.attempt,

@@ -26,9 +26,9 @@ import warnings
 from pathlib import Path
 from typing import IO, NoReturn
 
-from storaged.children import die_with_parent, set_process_name
+from storaged.subprocesses import die_with_parent, set_process_name
 
-MODULES = ("storaged.build", "storaged.reread")
+MODULES = ("storaged.build", "storaged.version_tasks")
 """Packages with a ``__main__.main`` that carries out a task."""
 _MAX_MESSAGE = 1 << 16
 _M_ARENA_MAX, _ARENAS = -8, 2

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from asterism_daemonkit.calls import CallContext, Content, Handler
 from asterism_proto import prices
-from asterism_proto.arrays import Frame
+from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
 from asterism_proto.prices import Limits, Price, neighbor_width
 from asterism_proto.v1 import storaged_pb2 as pb
-from daemonkit.calls import CallContext, Content, Handler
-from storaged.draw import EDGE, NODE, LocalVersion
-from storaged.draw.scans import DEFAULT_ROWS
+from storaged.sampling import EDGE, NODE, LocalVersion
+from storaged.sampling.scans import DEFAULT_ROWS
 
 VersionLookup = Callable[[int, int, str], LocalVersion]
 """Version by space id, number and digest; raises `Stale` where it is not held."""

@@ -28,10 +28,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from asterism_daemonkit.daemon_identity import is_folder_open
 from asterism_proto.durable import write_durably
 from asterism_proto.errors import AsterismError, Conflict, NotFound
-from daemonkit.identity import is_folder_open
-from storaged.folders import DataPaths, used_bytes
+from storaged.paths import DataPaths, used_bytes
 
 logger = logging.getLogger(__name__)
 

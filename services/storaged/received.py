@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_graphkit.random.partition_choice import part_of
+from asterism_model.schema.schema import Schema
 from asterism_proto import validation
-from asterism_proto.arrays import Frame
 from asterism_proto.errors import InvalidRequest, Stale
-from asterism_proto.schema import Schema
+from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as pb
-from graphkit.split import part_of
-from storaged.admission import RegisteredChunk, BlockExtent
-from storaged.store.graph import Block
+from storaged.admission import BlockExtent, RegisteredChunk
+from storaged.store.block_store import Block
 from storaged.store.keys import COLUMNS
 
 Sections = dict[str, NDArray[Any]]

@@ -17,11 +17,11 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from asterism_proto.arrays import Frame
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as pb
-from storaged import draw
-from storaged.draw.version import MAX_OUTPUTS
+from storaged import sampling
+from storaged.sampling.version import MAX_OUTPUTS
 
 MAX_ATTEMPT = 1 << 62
 """The largest attempt of a biased step: attempts are counted on from it in 64 bits."""
@@ -44,7 +44,7 @@ def check_distinct(name: str, values: Sequence[object]) -> None:
         raise InvalidRequest(f"{name}={list(values[:_SHOWN])!r}: expected each value once, found {duplicate!r} {values.count(duplicate)} times")
 
 
-def check_parts(name: str, parts: Sequence[int], version: draw.LocalVersion) -> None:
+def check_parts(name: str, parts: Sequence[int], version: sampling.LocalVersion) -> None:
     """Raise InvalidRequest for a partition out of range, Unavailable for one that is not held here."""
     local_parts, part_count = version.parts, version.schema.parts
     for part in parts:
@@ -56,8 +56,8 @@ def check_parts(name: str, parts: Sequence[int], version: draw.LocalVersion) -> 
 
 def check_element(name: str, value: int) -> None:
     """Raise InvalidRequest where an element is neither nodes nor edges."""
-    if value not in (draw.NODE, draw.EDGE):
-        raise InvalidRequest(f"{name}={value}: expected {draw.NODE} (nodes) or {draw.EDGE} (edges)")
+    if value not in (sampling.NODE, sampling.EDGE):
+        raise InvalidRequest(f"{name}={value}: expected {sampling.NODE} (nodes) or {sampling.EDGE} (edges)")
 
 
 def check_range(name: str, value: float, minimum: float, maximum: float) -> None:
@@ -128,15 +128,15 @@ def check_times(name: str, values: NDArray[Any]) -> None:
 # -- requests, by method ----------------------------------------------------------------------------------------------
 
 
-def _node_types(version: draw.LocalVersion) -> int:
+def _node_types(version: sampling.LocalVersion) -> int:
     return len(version.schema.node_types)
 
 
-def _edge_types(version: draw.LocalVersion) -> int:
+def _edge_types(version: sampling.LocalVersion) -> int:
     return len(version.schema.edge_types)
 
 
-def _check_node_fields(request: Frame, version: draw.LocalVersion) -> None:
+def _check_node_fields(request: Frame, version: sampling.LocalVersion) -> None:
     """Check the fields of requests that name nodes and the edge types to follow from them."""
     head: Any = request.head
     node_types = _node_types(version)
@@ -147,12 +147,12 @@ def _check_node_fields(request: Frame, version: draw.LocalVersion) -> None:
     check_kinds(request, "types", node_types)
 
 
-def _check_edge_types(edge_types: list[int], version: draw.LocalVersion) -> None:
+def _check_edge_types(edge_types: list[int], version: sampling.LocalVersion) -> None:
     check_types("edge_types", edge_types, _edge_types(version))
     check_distinct("edge_types", edge_types)
 
 
-def _check_global(request: Frame, version: draw.LocalVersion, type_count: int) -> None:
+def _check_global(request: Frame, version: sampling.LocalVersion, type_count: int) -> None:
     head: Any = request.head
     check_types("types", head.types[:], type_count)
     check_parts("parts", head.parts[:], version)
@@ -162,15 +162,15 @@ def _check_global(request: Frame, version: draw.LocalVersion, type_count: int) -
         check_kinds(request, "taken_types", type_count, required=True)
 
 
-def _check_draw_nodes(request: Frame, version: draw.LocalVersion) -> None:
+def _check_draw_nodes(request: Frame, version: sampling.LocalVersion) -> None:
     _check_global(request, version, _node_types(version))
 
 
-def _check_draw_edges(request: Frame, version: draw.LocalVersion) -> None:
+def _check_draw_edges(request: Frame, version: sampling.LocalVersion) -> None:
     _check_global(request, version, _edge_types(version))
 
 
-def _check_draw_by_index(request: Frame, version: draw.LocalVersion) -> None:
+def _check_draw_by_index(request: Frame, version: sampling.LocalVersion) -> None:
     head: Any = request.head
     check_types("types", head.types, _node_types(version))
     kinds = request.optional_array("kinds", "int32")
@@ -182,7 +182,7 @@ def _check_draw_by_index(request: Frame, version: draw.LocalVersion) -> None:
             raise InvalidRequest(f"kinds[{position}]={int(unknown[0])}: expected one of types={head.types[:_SHOWN]}")
 
 
-def _check_draw_neighbors(request: Frame, version: draw.LocalVersion) -> None:
+def _check_draw_neighbors(request: Frame, version: sampling.LocalVersion) -> None:
     _check_node_fields(request, version)
     _check_temporal_filter(request, "times")
 
@@ -193,28 +193,28 @@ def _check_temporal_filter(request: Frame, section: str) -> None:
         check_times(section, request.arrays[section])
 
 
-def _check_fanouts(request: Frame, version: draw.LocalVersion) -> None:
+def _check_fanouts(request: Frame, version: sampling.LocalVersion) -> None:
     head: Any = request.head
     edge_types = [fanout.edge_type for fanout in head.along]
     check_types("along.edge_type", edge_types, _edge_types(version))
     check_distinct("along.edge_type", edge_types)
     for fanout in head.along:
-        local_type, _ = draw.end_types(version, fanout.edge_type, head.direction)
+        local_type, _ = sampling.end_types(version, fanout.edge_type, head.direction)
         ids = request.array(f"ids.{local_type}", "int64")
         check_sections(request, ids.size, (f"trees.{local_type}", f"times.{local_type}", f"levels.{fanout.edge_type}"))
         for name, finite in (("levels", False), ("importances", True)):  # the level of a node that expands to nothing is infinite, or no number
             check_nonnegative(f"{name}.{fanout.edge_type}", request.optional_array(f"{name}.{fanout.edge_type}", "float64"), finite=finite)
 
 
-def _check_expand(request: Frame, version: draw.LocalVersion) -> None:
+def _check_expand(request: Frame, version: sampling.LocalVersion) -> None:
     head: Any = request.head
     _check_fanouts(request, version)
     for fanout in head.along:
-        local_type, _ = draw.end_types(version, fanout.edge_type, head.direction)
+        local_type, _ = sampling.end_types(version, fanout.edge_type, head.direction)
         _check_temporal_filter(request, f"times.{local_type}")
 
 
-def _check_sample_k_hop(request: Frame, version: draw.LocalVersion) -> None:
+def _check_sample_k_hop(request: Frame, version: sampling.LocalVersion) -> None:
     head: Any = request.head
     edge_types = [fanout.edge_type for fanout in head.reach]
     check_types("reach.edge_type", edge_types, _edge_types(version))
@@ -226,7 +226,7 @@ def _check_sample_k_hop(request: Frame, version: draw.LocalVersion) -> None:
     _check_temporal_filter(request, "times")
 
 
-def _check_walk(request: Frame, version: draw.LocalVersion) -> None:
+def _check_walk(request: Frame, version: sampling.LocalVersion) -> None:
     head: Any = request.head
     for step in head.steps:
         check_types("steps.edge_types", step.edge_types, _edge_types(version))
@@ -240,7 +240,7 @@ def _check_walk(request: Frame, version: draw.LocalVersion) -> None:
     check_values("attempts", request.optional_array("attempts", "int64"), 0, MAX_ATTEMPT)
 
 
-def _check_has_edge(request: Frame, version: draw.LocalVersion) -> None:
+def _check_has_edge(request: Frame, version: sampling.LocalVersion) -> None:
     head: Any = request.head
     check_types("edge_types", head.edge_types, _edge_types(version))
     ids = request.array("ids", "int64")
@@ -249,91 +249,91 @@ def _check_has_edge(request: Frame, version: draw.LocalVersion) -> None:
         check_kinds(request, name, _node_types(version))
 
 
-def _check_read_edges_between(request: Frame, version: draw.LocalVersion) -> None:
+def _check_read_edges_between(request: Frame, version: sampling.LocalVersion) -> None:
     _check_node_fields(request, version)
     cols = request.array("cols", "int64")
     check_sections(request, cols.size, ("col_types", "col_groups"))
     check_kinds(request, "col_types", _node_types(version))
 
 
-def _check_read_neighbors(request: Frame, version: draw.LocalVersion) -> None:
+def _check_read_neighbors(request: Frame, version: sampling.LocalVersion) -> None:
     _check_node_fields(request, version)
     head: Any = request.head
     check_range("top", head.top, 0, MAX_OUTPUTS)
 
 
-def _check_read_node_types(request: Frame, version: draw.LocalVersion) -> None:
+def _check_read_node_types(request: Frame, version: sampling.LocalVersion) -> None:
     head: Any = request.head
     check_range("node_type", head.node_type, -1, _node_types(version) - 1)
     check_sections(request, request.array("ids", "int64").size, ("types",))
     check_kinds(request, "types", _node_types(version))
 
 
-def _check_read_graph_labels(request: Frame, version: draw.LocalVersion) -> None:
+def _check_read_graph_labels(request: Frame, version: sampling.LocalVersion) -> None:
     head: Any = request.head
     check_parts("parts", head.parts, version)
     check_range("cursor", head.cursor, 0, np.iinfo(np.int64).max)
 
 
-def _check_read_nodes_by_label(request: Frame, version: draw.LocalVersion) -> None:
+def _check_read_nodes_by_label(request: Frame, version: sampling.LocalVersion) -> None:
     head: Any = request.head
     check_parts("parts", head.parts, version)
 
 
-def _check_evaluate_terms(request: Frame, version: draw.LocalVersion) -> None:
+def _check_evaluate_terms(request: Frame, version: sampling.LocalVersion) -> None:
     head: Any = request.head
     check_element("element", head.element)
-    check_types("type_id", [head.type_id], _node_types(version) if head.element == draw.NODE else _edge_types(version))
+    check_types("type_id", [head.type_id], _node_types(version) if head.element == sampling.NODE else _edge_types(version))
     check_parts("parts", head.parts, version)
 
 
-def _check_filter_rows(request: Frame, version: draw.LocalVersion) -> None:
+def _check_filter_rows(request: Frame, version: sampling.LocalVersion) -> None:
     head: Any = request.head
     check_parts("parts", head.parts, version)
 
 
-def _check_read_weight_histogram(request: Frame, version: draw.LocalVersion) -> None:
+def _check_read_weight_histogram(request: Frame, version: sampling.LocalVersion) -> None:
     _check_evaluate_terms(request, version)
 
 
-def _check_node_type(request: Frame, version: draw.LocalVersion) -> None:
+def _check_node_type(request: Frame, version: sampling.LocalVersion) -> None:
     head: Any = request.head
     check_types("type_id", [head.type_id], _node_types(version))
 
 
-def _check_edge_type(request: Frame, version: draw.LocalVersion) -> None:
+def _check_edge_type(request: Frame, version: sampling.LocalVersion) -> None:
     head: Any = request.head
     check_types("type_id", [head.type_id], _edge_types(version))
 
 
-def _check_read_nodes(request: Frame, version: draw.LocalVersion) -> None:
+def _check_read_nodes(request: Frame, version: sampling.LocalVersion) -> None:
     head: Any = request.head
     _check_node_type(request, version)
     check_parts("part", [head.part], version)
 
 
-def _check_read_edges(request: Frame, version: draw.LocalVersion) -> None:
+def _check_read_edges(request: Frame, version: sampling.LocalVersion) -> None:
     head: Any = request.head
     _check_edge_type(request, version)
     check_parts("part", [head.part], version)
 
 
-def _check_places(request: Frame, version: draw.LocalVersion) -> None:
+def _check_places(request: Frame, version: sampling.LocalVersion) -> None:
     check_sections(request, request.array("places", "int64").size, ("parts",))
     check_values("parts", request.array("parts", "int32"), 0, version.schema.parts - 1)
 
 
-def _check_read_nodes_at(request: Frame, version: draw.LocalVersion) -> None:
+def _check_read_nodes_at(request: Frame, version: sampling.LocalVersion) -> None:
     _check_node_type(request, version)
     _check_places(request, version)
 
 
-def _check_read_edges_at(request: Frame, version: draw.LocalVersion) -> None:
+def _check_read_edges_at(request: Frame, version: sampling.LocalVersion) -> None:
     _check_edge_type(request, version)
     _check_places(request, version)
 
 
-def _check_push_pagerank(request: Frame, version: draw.LocalVersion) -> None:
+def _check_push_pagerank(request: Frame, version: sampling.LocalVersion) -> None:
     head: Any = request.head
     check_types("edge_types", head.edge_types, _edge_types(version))
     check_range("top", head.top, 1, MAX_OUTPUTS)
@@ -341,7 +341,7 @@ def _check_push_pagerank(request: Frame, version: draw.LocalVersion) -> None:
     check_kinds(request, "types", _node_types(version), required=True)
 
 
-_CHECKS: Mapping[type[Message], Callable[[Frame, draw.LocalVersion], None]] = {
+_CHECKS: Mapping[type[Message], Callable[[Frame, sampling.LocalVersion], None]] = {
     pb.DrawNodesRequest: _check_draw_nodes,
     pb.DrawNumberedRequest: _check_draw_by_index,
     pb.DrawEdgesRequest: _check_draw_edges,
@@ -371,7 +371,7 @@ _CHECKS: Mapping[type[Message], Callable[[Frame, draw.LocalVersion], None]] = {
 """The checks of every request that names a version."""
 
 
-def validate(request: Frame, version: draw.LocalVersion) -> None:
+def validate(request: Frame, version: sampling.LocalVersion) -> None:
     """Check that all fields and sections of a request are in range of its version.
 
     Raises

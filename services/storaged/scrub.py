@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 
 from asterism_proto.errors import Corrupt
-from storaged.folders import DataPaths
-from storaged.holdings import LocalSpaces, DesiredVersion, DesiredSpace
-from storaged.store.checked import check_image
+from storaged.local_spaces import DesiredSpace, DesiredVersion, LocalSpaces
+from storaged.paths import DataPaths
+from storaged.store.checksums import check_image
 
 logger = logging.getLogger(__name__)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from pydantic import Field, field_validator
 from pydantic_settings import SettingsConfigDict
 
+from asterism_daemonkit.request_limits import RequestLimits
+from asterism_daemonkit.settings import DaemonSettings
+from asterism_io.remote_storage import REMOTE_TIMEOUT_S
 from asterism_proto.addresses import AllowedAddresses
-from asterism_proto.places import REMOTE_TIMEOUT_S
-from daemonkit.limits import RequestLimits
-from daemonkit.settings import DaemonSettings
-from storaged.folders import DataPaths
+from storaged.paths import DataPaths
 
 
 class StoragedSettings(RequestLimits, DaemonSettings):

@@ -14,7 +14,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from tests.kit.measured_build import GeneratedGraph, BuildMeasurement, allocated_bytes, measure_idle, run
+from tests.kit.measured_build import BuildMeasurement, GeneratedGraph, allocated_bytes, measure_idle, run
 
 MIB = 1 << 20
 PROBE_MIB = 2048

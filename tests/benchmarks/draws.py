@@ -1,4 +1,4 @@
-"""Prints nanoseconds a draw, through `storaged.draw` in one process, beside what the machine's memory takes.
+"""Prints nanoseconds a draw, through `storaged.sampling` in one process, beside what the machine's memory takes.
 
     python -m tests.benchmarks.draws                # 1M and 10M rows, RMAT 1M / 16M
     python -m tests.benchmarks.draws --rows 100000 --rmat 14 --degree 8 --draws 100000    # small
@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.kit.images import Edges, Nodes, version_of
 
-from asterism_proto.schema import EdgeType, NodeType, Schema
-from asterism_proto.tables import WeightTable
-from graphkit.jit import kernel, prefetch, as_kernel_array
-from graphkit.rng import bounded, key_of, word
-from storaged import draw
+from asterism_graphkit.compile.jit import as_kernel_array, kernel, prefetch
+from asterism_graphkit.random.rng import bounded, key_of, word
+from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema.weight_tables import WeightTable
+from storaged import sampling
 
 clock = time.perf_counter
 WEIGHT_NAME = "other"
@@ -72,18 +72,18 @@ def report_global_draws(rows: int, parts: int, draws: int, repeats: int) -> None
     common: dict[str, Any] = {"types": [0], "parts": range(parts), "start": 0, "count": draws}
     for distribution, version, uniform in (
         ("by weight", base_version, False),
-        ("by a further weight", base_version.with_weights(WEIGHT_NAME, draw.NODE, [0]), False),
+        ("by a further weight", base_version.with_weights(WEIGHT_NAME, sampling.NODE, [0]), False),
         ("uniform", base_version, True),
     ):
         arguments = common | {"version": version, "uniform": uniform}
         report(
             f"draw.nodes {distribution}, {rows:,} rows in {parts} parts, {draws:,} draws",
-            best(lambda seed, g=arguments: draw.sample_nodes(seed=seed, **g), repeats),
+            best(lambda seed, g=arguments: sampling.sample_nodes(seed=seed, **g), repeats),
             draws,
         )  # type: ignore[misc]
         arguments["want_probabilities"] = True
-        report("  with probabilities", best(lambda seed, g=arguments: draw.sample_nodes(seed=seed, **g), repeats), draws)  # type: ignore[misc]
-    seconds = best(lambda seed: draw.sample_nodes(base_version, seed=seed, uniform=False, **(common | {"count": 1000})), repeats)
+        report("  with probabilities", best(lambda seed, g=arguments: sampling.sample_nodes(seed=seed, **g), repeats), draws)  # type: ignore[misc]
+    seconds = best(lambda seed: sampling.sample_nodes(base_version, seed=seed, uniform=False, **(common | {"count": 1000})), repeats)
     report(f"  by weight, {1000:,} draws a call", seconds, 1000)
     p = weights / weights.sum(dtype=np.float64)
     numpy_draws = min(draws, 100_000)
@@ -111,7 +111,7 @@ def report_neighbor_draws(scale: int, degree: int, parts: int, seeds: int, repea
     weights = rng.random(src.size).astype(np.float32) + np.float32(0.01)
     edges = Edges(src=src, dst=dst, weights=weights, extra_weights={WEIGHT_NAME: np.sqrt(weights)})
     version = version_of(schema, {"n": Nodes(ids=np.arange(1 << scale, dtype=np.int64))}, {"n:e:n": edges})
-    distributions = (("by weight", version, False), ("by a further weight", version.with_weights(WEIGHT_NAME, draw.EDGE, [0]), False), ("uniform", version, True))
+    distributions = (("by weight", version, False), ("by a further weight", version.with_weights(WEIGHT_NAME, sampling.EDGE, [0]), False), ("uniform", version, True))
     print(f"RMAT: {1 << scale:,} nodes, {src.size:,} edges, {parts} parts; {seeds:,} seeds that have neighbors")
     ids = rng.choice(src, seeds)  # by degree, as a second hop would be
     shuffled = rng.permutation(np.unique(src))[:seeds]
@@ -123,7 +123,7 @@ def report_neighbor_draws(scale: int, degree: int, parts: int, seeds: int, repea
                 arguments = common | {"version": weighted_version, "ids": nodes, "positions": positions, "count": 10, "replace": replace, "uniform": uniform}
 
                 def run(seed: int, given: dict[str, Any] = arguments) -> Any:
-                    return draw.sample_neighbors(seed=seed, **given)
+                    return sampling.sample_neighbors(seed=seed, **given)
 
                 label = f"{distribution}, {'with' if replace else 'without'} replacement"
                 report(f"draw.neighbors x 10 {label}, {node_choice}", best(run, repeats), nodes.size * 10)

@@ -34,9 +34,9 @@ from tests.kit.dgl_env import SCRIPTS, run
 import asterism
 from asterism import export
 from asterism.export import coarsening
-from asterism.export.methods import METHODS
-from asterism.records import EdgeBatch, NodeBatch
-from asterism_proto.schema import Schema
+from asterism.export.assignment_methods import METHODS
+from asterism.records.samples import EdgeBatch, NodeBatch
+from asterism_model.schema.schema import Schema
 
 ROOT = Path(__file__).resolve().parents[2]
 DGL_PYTHON = ROOT / ".venv-dgl/bin/python"

@@ -15,15 +15,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from tests.benchmarks.serving import SPACE, WIDTH, Processes, Sizes, parse_arguments, graphs, time_calls
+from tests.benchmarks.serving import SPACE, WIDTH, Processes, Sizes, graphs, parse_arguments, time_calls
 
 from asterism.graph import Graph
-from asterism_proto.arrays import Frame
+from asterism_daemonkit.grpc_client import RemoteTransport
+from asterism_daemonkit.tcp_client import TcpTransport
+from asterism_graphkit.random.partition_choice import part_of
+from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
 from asterism_proto.v1 import storaged_pb2 as store
-from daemonkit.channels import RemoteTransport
-from daemonkit.streams import TcpTransport
-from graphkit.split import part_of
 
 REQUESTED_ROWS = 100_000
 

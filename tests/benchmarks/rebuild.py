@@ -18,9 +18,9 @@ import numpy as np
 from tests.kit.building import Op, blocks_of
 from tests.kit.measured_build import BuildMeasurement, allocated_bytes, run
 
-from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
-from storaged.store import graph
-from storaged.store.graph import BlockStore
+from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from storaged.store import block_store
+from storaged.store.block_store import BlockStore
 
 MIB = 1 << 20
 CHUNK = 1 << 17
@@ -31,7 +31,7 @@ def nodes(ids: np.ndarray, features: int, rng: np.random.Generator) -> Iterator[
     for low in range(0, ids.size, CHUNK):
         chunk_ids = ids[low : low + CHUNK]
         feature_arrays = {"f:x": rng.random((chunk_ids.size, features), np.float32)} if features else {}
-        yield Op(kind=graph.NODES, type_id=0, arrays={"ids": chunk_ids, "weight": rng.random(chunk_ids.size, np.float32), **feature_arrays})
+        yield Op(kind=block_store.NODES, type_id=0, arrays={"ids": chunk_ids, "weight": rng.random(chunk_ids.size, np.float32), **feature_arrays})
 
 
 def edges(type_id: int, first: int, count: int, ends: int, rng: np.random.Generator) -> Iterator[Op]:
@@ -39,7 +39,7 @@ def edges(type_id: int, first: int, count: int, ends: int, rng: np.random.Genera
     for low in range(first, first + count, CHUNK):
         n = min(CHUNK, first + count - low)
         arrays = {"src": rng.integers(0, ends, n), "dst": rng.integers(0, ends, n), "eid": np.arange(low, low + n)}
-        yield Op(kind=graph.OUT_EDGES, type_id=type_id, arrays={**arrays, "weight": rng.random(n, np.float32)})
+        yield Op(kind=block_store.OUT_EDGES, type_id=type_id, arrays={**arrays, "weight": rng.random(n, np.float32)})
 
 
 def run_build(folder: Path, name: str, task: dict[str, object]) -> BuildMeasurement:
@@ -78,7 +78,7 @@ def main() -> None:
         f"weights of {changed_nodes.size:,} nodes of one part": nodes(changed_nodes, 0, rng),
         "weights and features of these": nodes(changed_nodes, options.features, rng),
         f"{added_edges:,} more edges of one type": edges(1, options.edges, added_edges, options.nodes, rng),
-        f"{changed_nodes.size:,} nodes of one part deleted": iter([Op(kind=graph.NODE_DELETES, type_id=0, arrays={"ids": changed_nodes})]),
+        f"{changed_nodes.size:,} nodes of one part deleted": iter([Op(kind=block_store.NODE_DELETES, type_id=0, arrays={"ids": changed_nodes})]),
     }
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)

@@ -24,8 +24,8 @@ from tests.kit.shared import SHARED
 from asterism.export import metis, streaming
 from asterism.export.adjacency import build_metis_graph
 from asterism.export.coarsening import COARSE_NODES, CoarseningLevels
-from asterism.export.pairs import EdgeListFile
-from asterism.export.spool import Spool
+from asterism.export.edge_list_file import EdgeListFile
+from asterism.export.scratch_files import Spool
 
 PASSES = (1, 2, 3, 5, 10, 20)
 Ends = NDArray[np.int64]

@@ -31,7 +31,7 @@ from tests.kit.cluster import LocalCluster
 import asterism
 from asterism.formats.rmat import rmat
 from asterism.graph import Graph
-from asterism_proto import arrays
+from asterism_proto import framing
 from asterism_proto.methods import GRAPH
 from asterism_proto.v1 import graphd_pb2 as wire
 
@@ -266,7 +266,7 @@ def show_decode(remote: Graph, args: argparse.Namespace) -> None:
         arrays_ns, record_ns = np.median(decode_times.ms) * 1e6 / ids, np.median(record_times.ms) * 1e6 / ids
         print(f"  {name:<44} {arrays_ns:6.2f} ns an id to arrays, {record_ns:6.2f} ns with the call's own request and record", flush=True)
     transport._send = send
-    assert isinstance(arrays.decode(captured["data"], wire.SampleNeighborsReply).head.version, int)
+    assert isinstance(framing.decode(captured["data"], wire.SampleNeighborsReply).head.version, int)
 
 
 @contextlib.contextmanager

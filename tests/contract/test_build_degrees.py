@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from tests.kit.building import BuildResult, Op, Oracle, run_build
 
+from asterism_model.indexes import Index
+from asterism_model.schema.schema import Schema
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.indexes import Index
-from asterism_proto.schema import Schema
 from storaged.build.marks import CompletedPart
-from storaged.store import graph
+from storaged.store import block_store
 
 DECLARED: dict[str, Any] = {
     "parts": 3,
@@ -31,19 +31,19 @@ RNG = np.random.default_rng(31)
 
 def edges(type_id: int, first: int, count: int) -> Op:
     ends = {name: RNG.integers(0, NODES, count) for name in ("src", "dst")}
-    return Op(kind=graph.OUT_EDGES, type_id=type_id, arrays={**ends, "eid": np.arange(first, first + count)})
+    return Op(kind=block_store.OUT_EDGES, type_id=type_id, arrays={**ends, "eid": np.arange(first, first + count)})
 
 
 IDS = np.arange(NODES)
 FIRST = [
-    Op(kind=graph.NODES, type_id=0, arrays={"ids": IDS}),
-    Op(kind=graph.NODES, type_id=1, arrays={"ids": IDS, "f:out_degree": IDS.astype(np.int32)}),
+    Op(kind=block_store.NODES, type_id=0, arrays={"ids": IDS}),
+    Op(kind=block_store.NODES, type_id=1, arrays={"ids": IDS, "f:out_degree": IDS.astype(np.int32)}),
     *(edges(t, 0, 400) for t in range(3)),
 ]
 SECOND = [
-    Op(kind=graph.NODE_DELETES, type_id=0, arrays={"ids": np.array([3, 7])}),
+    Op(kind=block_store.NODE_DELETES, type_id=0, arrays={"ids": np.array([3, 7])}),
     edges(1, 400, 80),
-    Op(kind=graph.OUT_EDGE_DELETES, type_id=0, arrays={name: FIRST[2].arrays[name][:50] for name in ("src", "dst", "eid")}),
+    Op(kind=block_store.OUT_EDGE_DELETES, type_id=0, arrays={name: FIRST[2].arrays[name][:50] for name in ("src", "dst", "eid")}),
 ]
 
 

@@ -10,12 +10,12 @@ import pytest
 from tests.kit.building import Op, run_build
 from tests.kit.images import Edges, Nodes, part_images
 
-from asterism_proto.indexes import Index, declared_indexes
-from asterism_proto.meaning import NODE
-from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
-from asterism_proto.tables import WeightTable
+from asterism_model.filters.binding import NODE
+from asterism_model.indexes import Index, declared_indexes
+from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema.weight_tables import WeightTable
 from storaged.build.marks import CompletedPart
-from storaged.store import graph
+from storaged.store import block_store
 from storaged.store.image import NodeImage
 
 SIZE = 40_000
@@ -57,8 +57,8 @@ WEIGHTS = np.where(_RNG.random(SIZE) < 0.2, 0, np.exp(_RNG.normal(size=SIZE) * 3
 
 def _loads(weights: np.ndarray = WEIGHTS) -> list[list[Op]]:
     features = {f"f:{name}": COLUMNS[name] for name in "xkv"} | {"f:s.indptr": COLUMNS["s"][0], "f:s.values": COLUMNS["s"][1]}
-    nodes = Op(kind=graph.NODES, type_id=0, arrays={"ids": IDS, "weight": weights, **features})
-    return [[nodes, Op(kind=graph.NODES, type_id=1, arrays={"ids": np.arange(500)})]]
+    nodes = Op(kind=block_store.NODES, type_id=0, arrays={"ids": IDS, "weight": weights, **features})
+    return [[nodes, Op(kind=block_store.NODES, type_id=1, arrays={"ids": np.arange(500)})]]
 
 
 def _reference() -> dict[int, tuple[NodeImage, ...]]:
@@ -101,7 +101,7 @@ def _ids(image: Any, node: NodeImage, rows: np.ndarray) -> np.ndarray:
 
 
 def test_index_is_linked_if_column_and_weights_are_unchanged(tmp_path: Path) -> None:
-    loads = [*_loads(), [Op(kind=graph.NODES, type_id=0, arrays={"ids": IDS, "weight": WEIGHTS[::-1].copy()})]]
+    loads = [*_loads(), [Op(kind=block_store.NODES, type_id=0, arrays={"ids": IDS, "weight": WEIGHTS[::-1].copy()})]]
     x_index = INDEXES[[(index.column, index.kind) for index in INDEXES].index(("x", "range"))]
     unindexed = run_build(tmp_path, SCHEMA, loads, commit=1, name="bare")
     first = run_build(tmp_path, SCHEMA, loads, commit=1, name="first", indexes=[x_index], sources=[unindexed])
@@ -144,8 +144,8 @@ def _edges() -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("memory_limit_mib", [512, 1])
 def test_edge_indexes_are_sorted_at_any_memory_limit(tmp_path: Path, memory_limit_mib: int) -> None:
     edges = _edges()
-    loads = [[Op(kind=graph.NODES, type_id=0, arrays={"ids": np.arange(50)}), Op(kind=graph.NODES, type_id=1, arrays={"ids": np.arange(40)})]]
-    loads += [[Op(kind=graph.OUT_EDGES, type_id=t, arrays=edges[kind.name])] for t, kind in enumerate(_EDGE_TYPES)]
+    loads = [[Op(kind=block_store.NODES, type_id=0, arrays={"ids": np.arange(50)}), Op(kind=block_store.NODES, type_id=1, arrays={"ids": np.arange(40)})]]
+    loads += [[Op(kind=block_store.OUT_EDGES, type_id=t, arrays=edges[kind.name])] for t, kind in enumerate(_EDGE_TYPES)]
     new_build = run_build(tmp_path, EDGE_SCHEMA, loads, memory_limit_mib=memory_limit_mib, indexes=declared_indexes(EDGE_SCHEMA))
     input_edges = {
         name: Edges(
@@ -189,11 +189,11 @@ def test_edge_indexes_are_sorted_at_any_memory_limit(tmp_path: Path, memory_limi
 
 def test_edge_orders_are_linked_if_adjacency_is_unchanged(tmp_path: Path) -> None:
     edges = _edges()
-    first = [[Op(kind=graph.NODES, type_id=0, arrays={"ids": np.arange(50)}), Op(kind=graph.NODES, type_id=1, arrays={"ids": np.arange(40)})]]
-    first += [[Op(kind=graph.OUT_EDGES, type_id=t, arrays=edges[kind.name])] for t, kind in enumerate(_EDGE_TYPES)]
+    first = [[Op(kind=block_store.NODES, type_id=0, arrays={"ids": np.arange(50)}), Op(kind=block_store.NODES, type_id=1, arrays={"ids": np.arange(40)})]]
+    first += [[Op(kind=block_store.OUT_EDGES, type_id=t, arrays=edges[kind.name])] for t, kind in enumerate(_EDGE_TYPES)]
     loads = [
         *first,
-        [Op(kind=graph.OUT_EDGES, type_id=1, arrays={name: values[:10] for name, values in edges["b:f:b"].items()} | {"eid": np.arange(10) + 300})],
+        [Op(kind=block_store.OUT_EDGES, type_id=1, arrays={name: values[:10] for name, values in edges["b:f:b"].items()} | {"eid": np.arange(10) + 300})],
     ]
     y_indexes = tuple(index for index in declared_indexes(EDGE_SCHEMA) if (index.type_id, index.column) == (0, "y"))
     unindexed = run_build(tmp_path, EDGE_SCHEMA, loads, commit=3, name="bare")

@@ -14,9 +14,9 @@ import pytest
 from tests.kit import zygote
 from tests.kit.building import BuildResult, Op, run_build
 
-from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
 from storaged.build.marks import CompletedPart
-from storaged.store import graph
+from storaged.store import block_store
 from storaged.store.engine import RocksEngine
 from storaged.store.image import open_part
 from storaged.store.keys import TABLES
@@ -40,12 +40,12 @@ RNG = np.random.default_rng(7)
 
 def edges(type_id: int, first: int, count: int, **more: np.ndarray) -> Op:
     arrays = {"src": RNG.integers(0, NODES, count), "dst": RNG.integers(0, NODES, count), "eid": np.arange(first, first + count), **more}
-    return Op(kind=graph.OUT_EDGES, type_id=type_id, arrays=arrays)
+    return Op(kind=block_store.OUT_EDGES, type_id=type_id, arrays=arrays)
 
 
 BASE = [
-    Op(kind=graph.NODES, type_id=0, arrays={"ids": ALL_IDS, "weight": RNG.random(NODES, np.float32), "f:x": ALL_IDS.astype(np.float32)}),
-    Op(kind=graph.NODES, type_id=1, arrays={"ids": ALL_IDS}),
+    Op(kind=block_store.NODES, type_id=0, arrays={"ids": ALL_IDS, "weight": RNG.random(NODES, np.float32), "f:x": ALL_IDS.astype(np.float32)}),
+    Op(kind=block_store.NODES, type_id=1, arrays={"ids": ALL_IDS}),
     edges(0, 0, 5000, weight=RNG.random(5000, np.float32), **{"f:y": np.arange(5000, dtype=np.float32)}),
     edges(1, 0, 5000),
 ]
@@ -77,37 +77,37 @@ def read_image_files(output: Path) -> dict[str, bytes]:
         pytest.param(list, set(), set(), id="nothing"),
         pytest.param(lambda: [edges(1, 5000, 40)], {"e1.out", "e1.in", "e1.table"}, {"e1.out", "e1.in", "e1.table"}, id="edges of one type"),
         pytest.param(
-            lambda: [Op(kind=graph.NODES, type_id=0, arrays={"ids": EVEN_IDS[:30], "weight": np.full(30, 2, np.float32)})],
+            lambda: [Op(kind=block_store.NODES, type_id=0, arrays={"ids": EVEN_IDS[:30], "weight": np.full(30, 2, np.float32)})],
             {"n0", "n0.table"},
             set(),
             id="weights of nodes of one part",
         ),
         pytest.param(
-            lambda: [Op(kind=graph.NODES, type_id=0, arrays={"ids": EVEN_IDS[:30], "f:x": np.full(30, 2, np.float32)})],
+            lambda: [Op(kind=block_store.NODES, type_id=0, arrays={"ids": EVEN_IDS[:30], "f:x": np.full(30, 2, np.float32)})],
             {"n0", "n0.features"},  # that the rows are the same is known once they are made
             set(),
             id="features of nodes of one part",
         ),
         pytest.param(
-            lambda: [Op(kind=graph.NODES, type_id=1, arrays={"ids": NODES + np.arange(0, 8, 2)})],
+            lambda: [Op(kind=block_store.NODES, type_id=1, arrays={"ids": NODES + np.arange(0, 8, 2)})],
             {"n1", "n1.table", "e0.in", "e1.out", "e1.in", "e1.table"},
             set(),
             id="new nodes of one part",
         ),
         pytest.param(
-            lambda: [Op(kind=graph.NODES, type_id=0, arrays={"ids": NODES + np.arange(0, 8, 2)})],
+            lambda: [Op(kind=block_store.NODES, type_id=0, arrays={"ids": NODES + np.arange(0, 8, 2)})],
             {"n0", "n0.table", "n0.features", "e0.out", "e0.table"},  # columns have a row more, though nobody wrote features
             set(),
             id="new nodes of one part, without features",
         ),
         pytest.param(
-            lambda: [Op(kind=graph.NODE_DELETES, type_id=0, arrays={"ids": EVEN_IDS[:3]})],
+            lambda: [Op(kind=block_store.NODE_DELETES, type_id=0, arrays={"ids": EVEN_IDS[:3]})],
             {"n0", "n0.table", "n0.features", "e0.out", "e0.in", "e0.table"},
             {"e0.out", "e0.in", "e0.table"},
             id="deletes of nodes of one part",
         ),
         pytest.param(
-            lambda: [Op(kind=graph.OUT_EDGE_DELETES, type_id=0, arrays={n: BASE[2].arrays[n][:40] for n in ("src", "dst", "eid")})],
+            lambda: [Op(kind=block_store.OUT_EDGE_DELETES, type_id=0, arrays={n: BASE[2].arrays[n][:40] for n in ("src", "dst", "eid")})],
             {"e0.out", "e0.in", "e0.table"},
             {"e0.out", "e0.in", "e0.table"},
             id="deletes of edges",

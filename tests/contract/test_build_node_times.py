@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from tests.kit.building import BuildResult, Op, Oracle, run_build
 
+from asterism_graphkit.arrays.time_keys import encode_times
+from asterism_model.schema.schema import Schema
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.schema import Schema
-from graphkit.times import encode_times
 from storaged.build.marks import CompletedPart
-from storaged.store import graph
+from storaged.store import block_store
 from storaged.store.image import AdjacencyImage, PartImage
 
 DECLARED: dict[str, Any] = {
@@ -36,7 +36,7 @@ def nodes(type_id: int, ids: np.ndarray[Any, Any], *, timed: bool = True) -> Op:
     arrays: dict[str, Any] = {"ids": ids}
     if timed and type_id < 2:
         arrays[("f:t", "f:at")[type_id]] = RNG.integers(-9, 9, ids.size).astype(("int32", "int16")[type_id])
-    return Op(kind=graph.NODES, type_id=type_id, arrays=arrays)
+    return Op(kind=block_store.NODES, type_id=type_id, arrays=arrays)
 
 
 def edges(type_id: int, first: int, count: int) -> Op:
@@ -45,11 +45,11 @@ def edges(type_id: int, first: int, count: int) -> Op:
         arrays["weight"] = RNG.choice(np.array([0, 0.5, 3], np.float32), count)
     if type_id in (0, 3):
         arrays["f:when"] = RNG.integers(0, 9, count).astype(("int64", "", "", "uint8")[type_id])
-    return Op(kind=graph.OUT_EDGES, type_id=type_id, arrays=arrays)
+    return Op(kind=block_store.OUT_EDGES, type_id=type_id, arrays=arrays)
 
 
 def node_deletes(type_id: int, ids: list[int]) -> Op:
-    return Op(kind=graph.NODE_DELETES, type_id=type_id, arrays={"ids": np.array(ids)})
+    return Op(kind=block_store.NODE_DELETES, type_id=type_id, arrays={"ids": np.array(ids)})
 
 
 FIRST = [*(nodes(t, np.arange(NODES)) for t in range(3)), *(edges(t, 0, EDGES) for t in range(4))]
@@ -70,18 +70,18 @@ def node_times(loads: list[list[Op]], type_id: int) -> dict[int, int]:
     """The time of every node of a type that has one and lives."""
     times: dict[int, int] = {}
     for op in (op for ops in loads for op in ops if op.type_id == type_id):
-        ids = op.arrays["ids"].tolist() if op.kind in (graph.NODES, graph.NODE_DELETES) else []
+        ids = op.arrays["ids"].tolist() if op.kind in (block_store.NODES, block_store.NODE_DELETES) else []
         time_column = op.arrays.get("f:t", op.arrays.get("f:at"))
-        if op.kind == graph.NODE_DELETES:
+        if op.kind == block_store.NODE_DELETES:
             times = {node: time for node, time in times.items() if node not in ids}
-        elif op.kind == graph.NODES and time_column is not None:
+        elif op.kind == block_store.NODES and time_column is not None:
             times |= dict(zip(ids, time_column.tolist(), strict=True))
     return times
 
 
 def edge_times(loads: list[list[Op]], type_id: int) -> dict[int, int]:
     times: dict[int, int] = {}
-    for op in (op for ops in loads for op in ops if op.kind == graph.OUT_EDGES and op.type_id == type_id):
+    for op in (op for ops in loads for op in ops if op.kind == block_store.OUT_EDGES and op.type_id == type_id):
         times |= dict(zip(op.arrays["eid"].tolist(), encode_times(op.arrays["f:when"]).tolist(), strict=True)) if "f:when" in op.arrays else {}
     return times
 

@@ -12,14 +12,14 @@ from tests.kit.auditing import alter_value, audit_build
 from tests.kit.building import BuildResult, Op, run_build
 from tests.kit.images import with_keyed_columns, with_packed_columns
 
+from asterism_graphkit.compile.jit import as_kernel_array
+from asterism_model.schema.schema import Schema
 from asterism_proto.errors import Corrupt
-from asterism_proto.schema import Schema
-from graphkit.jit import as_kernel_array
-from storaged import draw
-from storaged.reread import law
-from storaged.store import graph
-from storaged.store.checked import MANIFEST
+from storaged import sampling
+from storaged.store import block_store
+from storaged.store.checksums import MANIFEST
 from storaged.store.image import EMPTY_U32, EMPTY_U64, NO_NEIGHBOR, AdjacencyImage, open_part, with_weights
+from storaged.version_tasks import alias_audit
 
 SCHEMA = {
     "parts": 3,
@@ -43,12 +43,12 @@ def build_packed_graph(folder: Path, *, largest_id: int, memory_limit_mib: int =
     ids = np.arange(NODES) if largest_id < NODES else np.r_[np.arange(NODES - 1), largest_id]
     edges = {"src": src, "eid": np.arange(EDGES), "weight": weights}
     ops = [
-        Op(kind=graph.NODES, type_id=0, arrays={"ids": np.arange(NODES)}),
-        Op(kind=graph.NODES, type_id=1, arrays={"ids": ids}),
-        Op(kind=graph.NODES, type_id=2, arrays={"ids": SPARSE_IDS, "weight": np.arange(SPARSE_IDS.size, dtype=np.float32) % 5}),
-        Op(kind=graph.OUT_EDGES, type_id=0, arrays=edges | {"dst": dst}),
-        Op(kind=graph.OUT_EDGES, type_id=1, arrays=edges | {"dst": ids[dst]}),
-        Op(kind=graph.OUT_EDGES, type_id=2, arrays={"src": src, "dst": dst, "eid": np.arange(EDGES)}),
+        Op(kind=block_store.NODES, type_id=0, arrays={"ids": np.arange(NODES)}),
+        Op(kind=block_store.NODES, type_id=1, arrays={"ids": ids}),
+        Op(kind=block_store.NODES, type_id=2, arrays={"ids": SPARSE_IDS, "weight": np.arange(SPARSE_IDS.size, dtype=np.float32) % 5}),
+        Op(kind=block_store.OUT_EDGES, type_id=0, arrays=edges | {"dst": dst}),
+        Op(kind=block_store.OUT_EDGES, type_id=1, arrays=edges | {"dst": ids[dst]}),
+        Op(kind=block_store.OUT_EDGES, type_id=2, arrays={"src": src, "dst": dst, "eid": np.arange(EDGES)}),
     ]
     return run_build(folder, Schema.from_dict(SCHEMA), [ops], memory_limit_mib=memory_limit_mib)
 
@@ -88,18 +88,18 @@ def test_ids_that_do_not_fit_are_not_packed(tmp_path: Path) -> None:
     assert [side.pairs.size == 0 for side in sides] == large
 
 
-def sample_every_operator(version: draw.LocalVersion) -> list[np.ndarray]:
+def sample_every_operator(version: sampling.LocalVersion) -> list[np.ndarray]:
     """Of each operator that reads what is there twice, what it finds."""
     ids = np.arange(NODES)
     request = {"edge_types": [0], "node_type": 0, "ids": ids, "direction": 2, "want_weights": True, "want_edge_ids": True}
-    neighbor_samples = draw.sample_neighbors(version, **request, positions=ids, count=20, replace=True, uniform=False, seed=4, hop=0)
-    induced_edges = draw.find_induced_edges(version, **request, cols=ids[::2])
+    neighbor_samples = sampling.sample_neighbors(version, **request, positions=ids, count=20, replace=True, uniform=False, seed=4, hop=0)
+    induced_edges = sampling.find_induced_edges(version, **request, cols=ids[::2])
     expansions = []
     for replaced, count in ((False, 3), (True, 3), (False, -1)):
-        params = draw.Expansion(seed=4, direction=1, replace=replaced, uniform=True, want_eids=True, want_weights=True)
-        expansions.append(draw.expand(version, params, edge_type=0, hop=0, count=count, ids=ids, trees=None))
+        params = sampling.Expansion(seed=4, direction=1, replace=replaced, uniform=True, want_eids=True, want_weights=True)
+        expansions.append(sampling.expand(version, params, edge_type=0, hop=0, count=count, ids=ids, trees=None))
     columns = [getattr(some, name) for some in (neighbor_samples, *expansions) for name in ("ids", "weights", "eids")]
-    sparse_ids = [draw.sample_nodes(version, types=types, parts=range(3), seed=7, start=0, count=3000, uniform=False).ids for types in ([2], [0, 2])]
+    sparse_ids = [sampling.sample_nodes(version, types=types, parts=range(3), seed=7, start=0, count=3000, uniform=False).ids for types in ([2], [0, 2])]
     return [*columns, *sparse_ids, induced_edges.counts, induced_edges.cols, induced_edges.weights, induced_edges.eids]
 
 
@@ -118,13 +118,13 @@ def test_images_of_earlier_formats_can_be_read_and_sampled(tmp_path: Path, befor
     assert images[0].edges[0].outgoing.pairs.size == 0 < current.images[0].edges[0].outgoing.pairs.size
     assert (images[0].edges[0].outgoing.packed.size == 0) is (before == 1)
     totals = {
-        (total.element, total.type_id, total.part): draw.PartitionTotals(count=total.count, positive=total.positive, weight=total.weight)
+        (total.element, total.type_id, total.part): sampling.PartitionTotals(count=total.count, positive=total.positive, weight=total.weight)
         for result in current.results
         for total in result.totals
         if total.weight_name == "weight"
     }
     fields = {"space_id": 1, "version": 1, "digest": "", "schema": schema, "totals": totals}
-    results = [sample_every_operator(draw.LocalVersion(**fields, parts=dict(enumerate(parts)))) for parts in (current.images, images)]
+    results = [sample_every_operator(sampling.LocalVersion(**fields, parts=dict(enumerate(parts)))) for parts in (current.images, images)]
     assert (results[0][0] >= 0).any()
     for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -137,12 +137,12 @@ def test_images_of_earlier_formats_can_be_read_and_sampled(tmp_path: Path, befor
 def test_the_audit_finds_a_slot_that_is_packed_wrongly(tmp_path: Path, wrong: str) -> None:
     side = build_packed_graph(tmp_path, largest_id=NODES - 1).images[1].edges[0].outgoing
     arrays = [as_kernel_array(array) for array in (side.indptr, side.narrow, side.sums, side.hot)]
-    assert law.first_packed_mismatch(*arrays, as_kernel_array(side.packed)) == -1
+    assert alias_audit.first_packed_mismatch(*arrays, as_kernel_array(side.packed)) == -1
     in_zero_row = side.sums[np.searchsorted(side.indptr, np.arange(side.nbr.size), side="right") - 1] == 0
     slot = int(np.flatnonzero(in_zero_row if wrong == "nobody" else ~in_zero_row)[-1])
     altered = side.packed.copy()
     altered[2 * slot + (wrong != "column")] ^= np.uint64({"column": 1, "own": 1, "alias": 1 << 32, "nobody": 1}[wrong])
-    assert law.first_packed_mismatch(*arrays, as_kernel_array(altered)) == slot
+    assert alias_audit.first_packed_mismatch(*arrays, as_kernel_array(altered)) == slot
 
 
 @pytest.mark.parametrize(

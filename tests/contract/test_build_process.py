@@ -16,10 +16,10 @@ import pytest
 from tests.kit.building import Op, run_build, write_loads
 from tests.kit.waiting import HANG_S
 
+from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import Corrupt, NotFound
-from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
-from storaged.store import graph
-from storaged.store.graph import BlockStore
+from storaged.store import block_store
+from storaged.store.block_store import BlockStore
 from storaged.store.image import open_part
 
 SCHEMA = Schema(
@@ -40,8 +40,8 @@ def make_load(nodes: int, edges: int) -> list[Op]:
         "weight": rng.random(edges, np.float32),
     }
     return [
-        Op(kind=graph.NODES, type_id=0, arrays={"ids": ids, "weight": rng.random(nodes, np.float32), "f:x": ids.astype(np.float32)}),
-        Op(kind=graph.OUT_EDGES, type_id=0, arrays=arrays),
+        Op(kind=block_store.NODES, type_id=0, arrays={"ids": ids, "weight": rng.random(nodes, np.float32), "f:x": ids.astype(np.float32)}),
+        Op(kind=block_store.OUT_EDGES, type_id=0, arrays=arrays),
     ]
 
 
@@ -176,7 +176,7 @@ def test_scratch_space_is_freed(tmp_path: Path) -> None:
     n = 300_000
     weights = np.random.default_rng(1).random(n, np.float32)
     schema = Schema(node_types=(NodeType(name="a", weighted=True),), parts=1)
-    new_build = run_build(tmp_path, schema, [[Op(kind=graph.NODES, type_id=0, arrays={"ids": np.arange(n), "weight": weights})]])
+    new_build = run_build(tmp_path, schema, [[Op(kind=block_store.NODES, type_id=0, arrays={"ids": np.arange(n), "weight": weights})]])
     stat = sum(file.stat().st_size for file in (new_build.output / "stat").rglob("*") if file.is_file())
     assert 36 * n <= stat <= 36 * n * 1.05 + 200_000
 

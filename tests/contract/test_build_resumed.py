@@ -18,10 +18,10 @@ from tests.kit import zygote
 from tests.kit.building import Op, write_loads
 from tests.kit.waiting import HANG_S
 
-from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
-from storaged.store import graph, keys
+from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from storaged.store import block_store, keys
+from storaged.store.block_store import BlockStore
 from storaged.store.engine import RocksEngine
-from storaged.store.graph import BlockStore
 from storaged.store.tables import FAMILIES, SCRATCH_ROWS
 
 NODES, EDGES = 10 * SCRATCH_ROWS, 2 * SCRATCH_ROWS
@@ -73,8 +73,8 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ends = {"src": rng.integers(0, NODES, EDGES), "dst": rng.integers(0, NODES, EDGES), "eid": eids}
     loads = [
         [
-            Op(kind=graph.NODES, type_id=0, arrays={"ids": ids, "weight": rng.random(NODES, np.float32) ** 4, "f:x": ids.astype(np.float32)}),
-            Op(kind=graph.OUT_EDGES, type_id=0, arrays={**ends, "weight": rng.random(EDGES, np.float32), "f:y": eids.astype(np.float32)}),
+            Op(kind=block_store.NODES, type_id=0, arrays={"ids": ids, "weight": rng.random(NODES, np.float32) ** 4, "f:x": ids.astype(np.float32)}),
+            Op(kind=block_store.OUT_EDGES, type_id=0, arrays={**ends, "weight": rng.random(EDGES, np.float32), "f:y": eids.astype(np.float32)}),
         ]
     ]
     store = BlockStore.open(folder / "graph", SCHEMA)

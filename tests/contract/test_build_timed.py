@@ -16,13 +16,13 @@ from tests.kit import zygote
 from tests.kit.auditing import alter_value, audit_build
 from tests.kit.building import BuildResult, Op, Oracle, run_build, write_loads
 
+from asterism_graphkit.arrays.time_keys import encode_times
+from asterism_graphkit.random.partition_choice import part_of
+from asterism_model.schema.schema import Schema
 from asterism_proto.errors import Corrupt
-from asterism_proto.schema import Schema
-from graphkit.split import part_of
-from graphkit.times import encode_times
 from storaged.build.marks import CompletedPart
-from storaged.store import graph
-from storaged.store.graph import BlockStore
+from storaged.store import block_store
+from storaged.store.block_store import BlockStore
 from storaged.store.image import AdjacencyImage, PartImage, with_weights
 
 SCHEMA = Schema.from_dict(
@@ -53,15 +53,15 @@ def edges(type_id: int, first: int, count: int, *, timed: bool = True, hub: bool
         arrays["f:when"] = RNG.integers(-9, 9, count).astype(np.int32)
     if timed and type_id == 1:
         arrays["f:at"] = RNG.choice(np.array([-np.inf, -1.5, -0.0, 0.0, 2.5, 1e300]), count)
-    return Op(kind=graph.OUT_EDGES, type_id=type_id, arrays=arrays)
+    return Op(kind=block_store.OUT_EDGES, type_id=type_id, arrays=arrays)
 
 
-FIRST = [Op(kind=graph.NODES, type_id=0, arrays={"ids": np.arange(NODES)}), edges(0, 0, EDGES), edges(1, 0, EDGES), edges(2, 0, 50)]
+FIRST = [Op(kind=block_store.NODES, type_id=0, arrays={"ids": np.arange(NODES)}), edges(0, 0, EDGES), edges(1, 0, EDGES), edges(2, 0, 50)]
 SECOND = [
     edges(0, EDGES, 90, timed=False),
     edges(1, EDGES, 300),
-    Op(kind=graph.OUT_EDGE_DELETES, type_id=0, arrays={name: FIRST[1].arrays[name][:60] for name in ("src", "dst", "eid")}),
-    Op(kind=graph.NODE_DELETES, type_id=0, arrays={"ids": np.array([3, 4])}),
+    Op(kind=block_store.OUT_EDGE_DELETES, type_id=0, arrays={name: FIRST[1].arrays[name][:60] for name in ("src", "dst", "eid")}),
+    Op(kind=block_store.NODE_DELETES, type_id=0, arrays={"ids": np.array([3, 4])}),
     edges(0, EDGES + 90, HUB, hub=True),
 ]
 
@@ -70,7 +70,7 @@ def times_of(loads: list[list[Op]], type_id: int) -> dict[int, int]:
     """The key of each edge id's time."""
     times: dict[int, int] = {}
     for op in (op for ops in loads for op in ops):
-        if op.kind == graph.OUT_EDGES and op.type_id == type_id:
+        if op.kind == block_store.OUT_EDGES and op.type_id == type_id:
             time_column = op.arrays.get("f:when", op.arrays.get("f:at", np.zeros(len(op.arrays["eid"]), np.int64)))
             times |= dict(zip(op.arrays["eid"].tolist(), encode_times(time_column).tolist(), strict=True))
     return times

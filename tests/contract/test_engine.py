@@ -14,7 +14,7 @@ from tests.kit.small_disk import small_disk
 
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, Unavailable
 from storaged.store.engine import Engine, Family, RocksEngine
-from storaged.store.memory import MemoryEngine
+from storaged.store.memory_engine import MemoryEngine
 from storaged.store.reopening import RecoveringEngine
 
 FAMILIES = (Family(name="a", compressed=True, blobs=True, cached=False), Family(name="b"))

@@ -78,7 +78,7 @@ def open_files(pid: int) -> list[str]:
 
 
 def test_a_child_reports_its_end_and_its_status(server: ForkServer, errors: IO[str], tmp_path: Path) -> None:
-    for module in ("storaged.build", "storaged.reread"):
+    for module in ("storaged.build", "storaged.version_tasks"):
         task = server.start_task(module, tmp_path / "absent.json", errors)
         assert "No such file" in str(last_line(task))
         assert task.wait() == 1

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from asterism_proto.errors import Corrupt, Unavailable
-from metad.store.memory import MemoryStore
+from metad.store.memory_store import MemoryStore
 from metad.store.port import MetaStore
-from metad.store.rocks import RocksStore
+from metad.store.rocksdb_store import RocksStore
 
 
 @pytest.fixture(params=["memory", "rocks"])

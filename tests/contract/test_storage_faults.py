@@ -9,9 +9,9 @@ import pytest
 from tests.kit import storage_faults
 from tests.kit.storage_faults import flip
 
+from asterism_daemonkit import rocksfiles
 from asterism_proto.errors import Corrupt
-from daemonkit import rocksfiles
-from metad.store.rocks import RocksStore
+from metad.store.rocksdb_store import RocksStore
 
 _BLOCK, _HEADER = 32 << 10, 7
 

@@ -1,6 +1,6 @@
-"""Writes ``asterism/aio/faces.pyi``: the asynchronous classes as readers and type checkers see them, from the signatures of the client's own.
+"""Writes ``asterism/aio/wrappers.pyi``: the asynchronous classes as readers and type checkers see them, from the signatures of the client's own.
 
-``python -m tests.kit.async_stubs`` (in `make stubs`) writes it; `tests/house` holds it to what this makes.
+``python -m tests.kit.async_stubs`` (in `make stubs`) writes it; `tests/structure` holds it to what this makes.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import typing
 from pathlib import Path
 from typing import Any
 
-from asterism.aio import faces, facing
+from asterism.aio import wrappers, wrapping
 from tests.kit.waiting import HANG_S
 
-FOLDER = Path(faces.__file__).parent
+FOLDER = Path(wrappers.__file__).parent
 HEAD = '''"""The client's classes on an event loop, as type checkers see them. Written by `make stubs`; not by hand."""\n\n'''
-WRAPPER_NAMES = {inner.__name__: face.__name__ for inner, face in facing._WRAPPERS.items()}
+WRAPPER_NAMES = {inner.__name__: face.__name__ for inner, face in wrapping._WRAPPERS.items()}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -52,7 +52,7 @@ def _wrapper_method(function: Any, *, is_call: bool) -> Function:
 
 def _members(wrapper: type, wrapped: type) -> list[ast.stmt]:
     statements: list[ast.stmt] = []
-    for name, member in facing.public_members(wrapped).items():
+    for name, member in wrapping.public_members(wrapped).items():
         if isinstance(member, property):
             statements.append(_wrapper_method(member.fget, is_call=False))
             continue
@@ -95,14 +95,14 @@ def _collect_imports(modules: list[str]) -> dict[str, str]:
 
 def stub_text() -> str:
     """The stub file, formatted."""
-    tree = ast.parse(inspect.getsource(faces))
+    tree = ast.parse(inspect.getsource(wrappers))
     classes: list[ast.stmt] = []
     modules = set()
     for node in tree.body:
         if not isinstance(node, ast.ClassDef):
             continue
-        wrapper = getattr(faces, node.name)
-        wrapped = next((wrapped for wrapped, wrapper_class in facing._WRAPPERS.items() if wrapper_class is wrapper), None)
+        wrapper = getattr(wrappers, node.name)
+        wrapped = next((wrapped for wrapped, wrapper_class in wrapping._WRAPPERS.items() if wrapper_class is wrapper), None)
         body: list[ast.stmt] = [ast.Expr(ast.Constant(ast.get_docstring(node, clean=False)))]
         body += [*_own_members(node), *(_members(wrapper, wrapped) if wrapped is not None else [])]
         if wrapped is not None:
@@ -112,7 +112,7 @@ def stub_text() -> str:
         classes.append(ast.ClassDef(name=node.name, bases=node.bases, keywords=[], body=body, decorator_list=[]))
     defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef)} | {"Inner"}
     used_names = {node.id for cls in classes for node in ast.walk(cls) if isinstance(node, ast.Name)}
-    import_statements = _collect_imports([*sorted(modules), "asterism.aio.faces"])
+    import_statements = _collect_imports([*sorted(modules), "asterism.aio.wrappers"])
     imports = sorted({import_statements[name] for name in used_names - defined if name in import_statements} | {"from typing import TypeVar"})
     body_text = "\n\n".join(ast.unparse(ast.fix_missing_locations(cls)) for cls in classes)
     return _formatted(f'{HEAD}{chr(10).join(imports)}\n\nInner = TypeVar("Inner")\n\n{body_text}\n')
@@ -121,7 +121,7 @@ def stub_text() -> str:
 def _formatted(source: str) -> str:
     for command in (["check", "--fix-only", "--quiet", "--select", "I,F401"], ["format"]):
         done = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(FOLDER / "faces.pyi"), "-"],
+            [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(FOLDER / "wrappers.pyi"), "-"],
             input=source,
             capture_output=True,
             text=True,
@@ -133,4 +133,4 @@ def _formatted(source: str) -> str:
 
 
 if __name__ == "__main__":
-    (FOLDER / "faces.pyi").write_text(stub_text())
+    (FOLDER / "wrappers.pyi").write_text(stub_text())

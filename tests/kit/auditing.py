@@ -9,10 +9,10 @@ import zlib
 
 import numpy as np
 
-from asterism_proto.schema import Schema
+from asterism_model.schema.schema import Schema
 from storaged.build.progress import ProgressReporter
-from storaged.reread.audit import audit
-from storaged.reread.task import VersionTask
+from storaged.version_tasks.audit import audit
+from storaged.version_tasks.task import VersionTask
 from tests.kit.building import BuildResult
 from tests.kit.waiting import HANG_S
 

@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 import asterism
 from asterism import Client, Graph
-from asterism.records import Job
+from asterism.records.samples import Job
 from tests.kit.waiting import HANG_S
 
 USERS, ITEMS, EDGES = 300, 40, 3000

@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto.indexes import Index
-from asterism_proto.schema import Schema
-from graphkit.split import part_of
+from asterism_graphkit.random.partition_choice import part_of
+from asterism_model.indexes import Index
+from asterism_model.schema.schema import Schema
 from storaged.build.__main__ import build
 from storaged.build.marks import part_folder
 from storaged.build.progress import ProgressReporter
-from storaged.build.task import PartResult, BuildTask
-from storaged.store import graph
-from storaged.store.graph import Block, BlockStore
+from storaged.build.task_records import BuildTask, PartResult
+from storaged.store import block_store
+from storaged.store.block_store import Block, BlockStore
 from storaged.store.image import PartImage, open_part
 
 
@@ -60,25 +60,25 @@ def blocks_of(schema: Schema, load_id: int, chunk: int, op: Op) -> list[Block]:
     def owner(name: str) -> NDArray[np.int32]:
         return part_of(op.arrays[name], schema.parts, schema.placement)
 
-    if op.kind == graph.NODES:
-        send(graph.NODES, owner("ids"), op.arrays)
+    if op.kind == block_store.NODES:
+        send(block_store.NODES, owner("ids"), op.arrays)
         time = schema.node_types[op.type_id].time
         if time and f"f:{time}" in op.arrays:
-            send(graph.NODE_TIMES, None, {"ids": op.arrays["ids"], f"w:{time}": op.arrays[f"f:{time}"]})
-    elif op.kind == graph.NODE_DELETES:
-        send(graph.NODE_DELETES, None, op.arrays)
+            send(block_store.NODE_TIMES, None, {"ids": op.arrays["ids"], f"w:{time}": op.arrays[f"f:{time}"]})
+    elif op.kind == block_store.NODE_DELETES:
+        send(block_store.NODE_DELETES, None, op.arrays)
     else:
         columns = {name: array for name, array in op.arrays.items() if not name.startswith("f:")}
         features = {name: array for name, array in op.arrays.items() if name.startswith("f:")}
-        if op.kind == graph.OUT_EDGES:
+        if op.kind == block_store.OUT_EDGES:
             near_columns = schema.edge_types[op.type_id].edge_columns
             columns |= {f"w:{name}": op.arrays[f"f:{name}"] for name in near_columns if f"f:{name}" in op.arrays}
-        in_kind = graph.IN_EDGES if op.kind == graph.OUT_EDGES else graph.IN_EDGE_DELETES
+        in_kind = block_store.IN_EDGES if op.kind == block_store.OUT_EDGES else block_store.IN_EDGE_DELETES
         send(op.kind, owner("src"), columns)
         if schema.has_in:
             send(in_kind, owner("dst"), columns)
         if features:
-            send(graph.EDGE_FEATURES, (op.arrays["eid"] % schema.parts).astype(np.int32), {"eid": op.arrays["eid"], **features})
+            send(block_store.EDGE_FEATURES, (op.arrays["eid"] % schema.parts).astype(np.int32), {"eid": op.arrays["eid"], **features})
     return blocks
 
 
@@ -90,7 +90,7 @@ def write_loads(store: BlockStore, schema: Schema, loads: Sequence[Sequence[Op]]
         committed = range(1, load_id)
         for type_id, chunk in store.revivals(load_id, committed):
             arrays = {"ids": store.revived_ids(type_id, chunk, load_id, committed)}
-            kind = graph.NODE_REVIVALS
+            kind = block_store.NODE_REVIVALS
             store.write([Block(load_id=load_id, chunk=chunk, kind=kind, type_id=type_id, part=part, arrays=arrays) for part in range(schema.parts)])
     return list(range(1, len(loads) + 1))
 
@@ -173,12 +173,12 @@ class Oracle:
         return oracle
 
     def apply(self, op: Op) -> None:
-        if op.kind == graph.NODES:
+        if op.kind == block_store.NODES:
             self._upsert_nodes(op)
-        elif op.kind == graph.NODE_DELETES:
+        elif op.kind == block_store.NODE_DELETES:
             for node in op.arrays["ids"].tolist():
                 self._delete_node(op.type_id, node)
-        elif op.kind == graph.OUT_EDGES:
+        elif op.kind == block_store.OUT_EDGES:
             self._upsert_edges(op)
         else:
             for src, dst, eid in zip(*(op.arrays[name].tolist() for name in ("src", "dst", "eid")), strict=True):

@@ -15,7 +15,7 @@ import numpy as np
 
 import asterism
 from asterism import Client, Graph
-from asterism.records import FeatureValue
+from asterism.records.samples import FeatureValue
 from tests.kit import timed_cases, whole_cases
 from tests.kit.waiting import HANG_S
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from asterism_proto.schema import EdgeType, NodeType, Schema
+from asterism_daemonkit.calls import LocalTransport
+from asterism_model.schema.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from daemonkit.calls import LocalTransport
 from graphd.app import Graphd
 from graphd.settings import GraphdSettings
 from metad.app import Metad
-from metad.ids import HostId, JobId, SpaceId, TaskId
-from metad.jobs.model import Job, JobState, Task
+from metad.model.ids import HostId, JobId, SpaceId, TaskId
+from metad.model.jobs import Job, JobState, Task
 from metad.settings import MetadSettings
-from metad.store import codec, keys
-from metad.store.rocks import RocksStore
+from metad.store import keys
+from metad.store.rocksdb_store import RocksStore
+from metad.wire import storage
 from tests.kit.metad import MetadClient, finished_report
 
 JOBS, PARTS, HOSTS = 10_000, 1_000, 8
@@ -116,8 +117,8 @@ def _write_jobs(folder: Path, space_id: int) -> None:
             finished_ms=ended_ms,
             cause=FAILED_CAUSE if state is JobState.FAILED else "",
         )
-        changes[keys.job(job_id)] = codec.encode_job(job)
-    changes |= {keys.NEXT_JOB: codec.encode_number(JOBS + 1), keys.NEXT_TASK: codec.encode_number(JOBS + HOSTS + 1)}
+        changes[keys.job(job_id)] = storage.encode_job(job)
+    changes |= {keys.NEXT_JOB: storage.encode_number(JOBS + 1), keys.NEXT_TASK: storage.encode_number(JOBS + HOSTS + 1)}
     store.write(changes)
     store.close()
 

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from asterism import Client
+from asterism_daemonkit.calls import Content, Handler, LocalTransport
 from asterism_proto.errors import Unavailable
 from asterism_proto.methods import Method
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from daemonkit.calls import Content, Handler, LocalTransport
+from asterism_standalone.transport import FolderTransport
 from graphd.app import Graphd
 from graphd.settings import GraphdSettings
 from metad.app import Metad
 from metad.settings import MetadSettings
-from standalone.transport import FolderTransport
 from storaged.app import Storaged
 from storaged.settings import StoragedSettings
 from tests.kit.waiting import HANG_S

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from asterism_proto.arrays import Frame
+from asterism_daemonkit.calls import CallContext, Handler
+from asterism_daemonkit.grpc_client import RemoteTransport
+from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.metrics import Metrics
+from asterism_daemonkit.tcp_client import TcpEndpoint, TcpTransport
+from asterism_daemonkit.tcp_server import TcpServer
 from asterism_proto.errors import Internal
+from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
 from asterism_proto.v1 import storaged_pb2 as pb
-from daemonkit.calls import CallContext, Handler
-from daemonkit.channels import RemoteTransport
-from daemonkit.metrics import Metrics
-from daemonkit.server import GrpcServer
-from daemonkit.stream_door import TcpServer
-from daemonkit.streams import TcpEndpoint, TcpTransport
 
 METHOD = STORE["read_degrees"]
 Answer = Callable[[Frame, CallContext], Frame]

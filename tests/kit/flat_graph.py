@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism import Client, Graph
-from asterism.records import EdgeBatch, NodeBatch
+from asterism.records.samples import EdgeBatch, NodeBatch
+from asterism_model.schema.schema import Schema
 from asterism_proto.errors import NotFound
-from asterism_proto.schema import Schema
 
 VERSION = 7
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
-from storaged.store import graph
+from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from storaged.store import block_store
 from tests.kit.building import Op
 
 FEATURES = (Feature(name="x", shape=(2,)), Feature(name="l", kind="ragged", dtype="int64"))
@@ -38,10 +38,10 @@ def loads_of(draw: st.DrawFn) -> list[list[Op]]:
         return np.array(draw(st.lists(st.integers(0, 11), min_size=n, max_size=n)), np.int64) * stride
 
     def op() -> Op:
-        kind = draw(st.sampled_from([graph.NODES] * 3 + [graph.OUT_EDGES] * 4 + [graph.NODE_DELETES, graph.OUT_EDGE_DELETES]))
+        kind = draw(st.sampled_from([block_store.NODES] * 3 + [block_store.OUT_EDGES] * 4 + [block_store.NODE_DELETES, block_store.OUT_EDGE_DELETES]))
         type_id, n = draw(st.integers(0, 1)), draw(st.integers(1, 12))
         weights = {"weight": np.array(draw(st.lists(WEIGHTS, min_size=n, max_size=n)), np.float32)} if draw(st.booleans()) else {}
-        if kind == graph.NODES:
+        if kind == block_store.NODES:
             arrays = {"ids": ids(n), **weights}
             if type_id == 0 and draw(st.booleans()):
                 lengths = np.array(draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)), np.int64)
@@ -49,9 +49,9 @@ def loads_of(draw: st.DrawFn) -> list[list[Op]]:
                 arrays["f:l.indptr"] = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
                 arrays["f:l.values"] = np.arange(lengths.sum(), dtype=np.int64) + draw(st.integers(0, 9))
             return Op(kind=kind, type_id=type_id, arrays=arrays)
-        if kind == graph.NODE_DELETES:
+        if kind == block_store.NODE_DELETES:
             return Op(kind=kind, type_id=type_id, arrays={"ids": ids(draw(st.integers(1, 2)))})
-        if kind == graph.OUT_EDGE_DELETES:
+        if kind == block_store.OUT_EDGE_DELETES:
             eid = draw(st.lists(st.integers(-1, max(next_eid[type_id] - 1, 0)), min_size=n, max_size=n))
             return Op(kind=kind, type_id=type_id, arrays={"src": ids(n), "dst": ids(n), "eid": np.array(eid, np.int64)})
         arrays = {"src": ids(n), "dst": ids(n), "eid": np.arange(next_eid[type_id], next_eid[type_id] + n), **weights}

@@ -10,14 +10,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto.schema import EdgeType, Schema
-from asterism_proto.times import neighbor_time
-from graphkit import alias, index, labels, split
-from graphkit.order import sort_keys
-from graphkit.times import encode_times
-from storaged.draw.version import EDGE, NODE, PartitionTotals, LocalVersion
-from storaged.store.image import NO_NEIGHBOR, AdjacencyImage, FeatureColumn, EdgeImage, EdgeWeights, NodeImage, NodeWeights, PartImage, RowWeights, AliasTable, with_weights
-from storaged.store.ordered import BLOCK_SIZES, IndexLevel, SortedEdges, ColumnIndex, IndexTables, level_block_sizes
+from asterism_graphkit.arrays.sort_keys import sort_keys
+from asterism_graphkit.arrays.time_keys import encode_times
+from asterism_graphkit.operators import graph_labels
+from asterism_graphkit.random import alias, partition_choice
+from asterism_graphkit.relabel import hash_index
+from asterism_model.schema.schema import EdgeType, Schema
+from asterism_model.schema.time_columns import neighbor_time
+from storaged.sampling.version import EDGE, NODE, LocalVersion, PartitionTotals
+from storaged.store.column_index import BLOCK_SIZES, ColumnIndex, IndexLevel, IndexTables, SortedEdges, level_block_sizes
+from storaged.store.image import (
+    NO_NEIGHBOR,
+    AdjacencyImage,
+    AliasTable,
+    EdgeImage,
+    EdgeWeights,
+    FeatureColumn,
+    NodeImage,
+    NodeWeights,
+    PartImage,
+    RowWeights,
+    with_weights,
+)
 
 Values = NDArray[Any] | tuple[NDArray[np.int64], NDArray[Any]]
 """Dense values, or (indptr, values) of ragged and bytes features."""
@@ -92,7 +106,7 @@ def _node_image(nodes: Nodes, part: int, schema: Schema, label: str) -> NodeImag
     order = np.argsort(nodes.ids, kind="stable")
     ids = nodes.ids[order]
     dense = nodes.dense if nodes.dense is not None else mod and bool((ids == np.arange(ids.size)).all())
-    part_nodes = order[split.part_of(ids, parts, schema.placement) == part]
+    part_nodes = order[partition_choice.part_of(ids, parts, schema.placement) == part]
     ids = nodes.ids[part_nodes]
     if dense:
         id_bound = int(nodes.ids.max()) + 1 if nodes.ids.size else 0
@@ -112,7 +126,7 @@ def _node_image(nodes: Nodes, part: int, schema: Schema, label: str) -> NodeImag
         alias_table = table_of(None if weights is None else weights[part_nodes], row, rows)
         return alias_table if dense else with_keyed_columns(alias_table, ids)
 
-    index_ids, index_rows = (np.zeros(0, np.int64), np.zeros(0, np.uint32)) if dense else index.build_index(ids)
+    index_ids, index_rows = (np.zeros(0, np.int64), np.zeros(0, np.uint32)) if dense else hash_index.build_index(ids)
     columns = {name: _column(values, node_of_row) for name, values in nodes.features.items()}
     return NodeImage(
         rows=rows,
@@ -139,7 +153,7 @@ def _index(nodes: Nodes, part_nodes: NDArray[np.int64], row: NDArray[np.int64], 
     values: NDArray[Any]
     if isinstance(column, tuple):
         texts = [column[1][column[0][i] : column[0][i + 1]].tobytes() for i in part_nodes]
-        values = np.array([labels.hash_strings(np.array([0, len(text)]), np.frombuffer(text, np.uint8), 0, 1)[0] for text in texts], np.int64)
+        values = np.array([graph_labels.hash_strings(np.array([0, len(text)]), np.frombuffer(text, np.uint8), 0, 1)[0] for text in texts], np.int64)
     else:
         values = column[part_nodes]
     order = np.lexsort((row, values))
@@ -168,8 +182,8 @@ def _labels(column: FeatureColumn, rows: int) -> dict[str, Any]:
     """The index of a label."""
     assert column.indptr is not None
     labelled = np.flatnonzero(np.diff(column.indptr))
-    hashes = labels.hash_strings(column.indptr, column.values, 0, rows)
-    grouped_rows, starts, group_hashes = labels.group_strings(hashes[labelled], labelled, column.indptr, column.values)
+    hashes = graph_labels.hash_strings(column.indptr, column.values, 0, rows)
+    grouped_rows, starts, group_hashes = graph_labels.group_strings(hashes[labelled], labelled, column.indptr, column.values)
     return {"label_hash": group_hashes, "label_indptr": np.append(starts, labelled.size), "label_rows": grouped_rows.astype(np.uint32)}
 
 
@@ -260,7 +274,7 @@ def _edge_image(
     edges: Edges, part: int, schema: Schema, kind: EdgeType, source: NodeImage, destination: NodeImage, seen: Sequence[NDArray[Any] | None]
 ) -> EdgeImage:
     parts = schema.parts
-    src_in_part = split.part_of(edges.src, parts, schema.placement) == part
+    src_in_part = partition_choice.part_of(edges.src, parts, schema.placement) == part
     weights = None if edges.weights is None else edges.weights[src_in_part]
     times = None if seen[0] is None else seen[0][src_in_part]
     out, order, rows = _adjacency(source, parts, edges.src[src_in_part], edges.dst[src_in_part], edges.ids[src_in_part], weights, times)
@@ -268,7 +282,7 @@ def _edge_image(
     out = replace(out, edge_columns={name: values[src_in_part][order] for name, values in features.items()})
     into = None
     if schema.has_in:
-        dst_in_part = split.part_of(edges.dst, parts, schema.placement) == part
+        dst_in_part = partition_choice.part_of(edges.dst, parts, schema.placement) == part
         in_weights = None if edges.weights is None else edges.weights[dst_in_part]
         in_times = None if seen[1] is None else seen[1][dst_in_part]
         into, in_order, _ = _adjacency(destination, parts, edges.dst[dst_in_part], edges.src[dst_in_part], edges.ids[dst_in_part], in_weights, in_times)

@@ -16,7 +16,7 @@ import numpy as np
 
 import asterism
 from asterism import Client, Graph
-from asterism.versions import VersionInfo
+from asterism.records.versions import VersionInfo
 from tests.kit.cluster import LocalCluster
 from tests.kit.task_processes import find_builds, name_of
 from tests.kit.waiting import HANG_S

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from asterism_proto.indexes import Index
-from metad.ids import HostId, JobId, SpaceId, TaskId
-from metad.jobs import machine, model
-from metad.jobs.model import Command, Job, MachineState, JobPolicy, JobState, Task
-from metad.totals import Element, PartImageDigest, TaskResult, PartitionStats
+from asterism_model.indexes import Index
+from metad.jobs import machine
+from metad.model import jobs
+from metad.model.ids import HostId, JobId, SpaceId, TaskId
+from metad.model.jobs import Command, Job, JobPolicy, JobState, MachineState, Task
+from metad.model.task_results import Element, PartImageDigest, PartitionStats, TaskResult
 
 A, B = HostId("host-a"), HostId("host-b")
 EDGE = "n:to:n"
@@ -32,7 +33,7 @@ class Scenario:
         for host in hosts:
             self.host_seen(host)
 
-    def feed(self, event: model.Event) -> list[Command]:
+    def feed(self, event: jobs.Event) -> list[Command]:
         """Let the machine decide."""
         self.state, self.commands = machine.handle(self.state, event)
         return self.commands
@@ -51,20 +52,20 @@ class Scenario:
     ) -> Job:
         """Ask for a job of a space whose part i is at ``hosts[i]``."""
         self.feed(
-            model.SubmitJob(
+            jobs.SubmitJob(
                 now_ms=self.now_ms,
                 space_id=SpaceId(space),
                 space=f"space-{space}",
                 kind=kind,
                 cut=cut,
-                shares=tuple(model.HostParts(host=host, parts=(i,)) for i, host in enumerate(hosts)),
+                shares=tuple(jobs.HostParts(host=host, parts=(i,)) for i, host in enumerate(hosts)),
                 paired=tuple(paired),
                 options=options or {},
                 version=version,
                 index=index,
             )
         )
-        return self.job(next(command.job_id for command in self.commands if isinstance(command, model.ReturnJob)))
+        return self.job(next(command.job_id for command in self.commands if isinstance(command, jobs.ReturnJob)))
 
     def submit_index(self, index: Index, *, cut: int = 1, **more: str) -> Job:
         """Ask for a job that adds an index, or with ``drop`` takes it away."""
@@ -73,32 +74,32 @@ class Scenario:
 
     def host_seen(self, host: HostId, incarnation: int = 1) -> None:
         """The host came, came back or restarted."""
-        self.feed(model.HostSeen(now_ms=self.now_ms, host=host, incarnation=incarnation))
+        self.feed(jobs.HostSeen(now_ms=self.now_ms, host=host, incarnation=incarnation))
 
     def host_lost(self, host: HostId) -> None:
         """The host's lease is over."""
-        self.feed(model.HostLost(now_ms=self.now_ms, host=host))
+        self.feed(jobs.HostLost(now_ms=self.now_ms, host=host))
 
-    def heartbeat(self, host: HostId, *reports: model.TaskReport, incarnation: int = 1) -> None:
+    def heartbeat(self, host: HostId, *reports: jobs.TaskReport, incarnation: int = 1) -> None:
         """The host's whole word on its tasks."""
-        self.feed(model.TasksReported(now_ms=self.now_ms, host=host, incarnation=incarnation, reports=reports))
+        self.feed(jobs.TasksReported(now_ms=self.now_ms, host=host, incarnation=incarnation, reports=reports))
 
     def advance_clock(self, seconds: float) -> None:
         """Time goes by, and the driver looks at the clock."""
         self.now_ms += int(seconds * 1000)
-        self.feed(model.Tick(now_ms=self.now_ms))
+        self.feed(jobs.Tick(now_ms=self.now_ms))
 
     def stop(self, job: Job) -> None:
         """Ask for the job's end."""
-        self.feed(model.StopJob(now_ms=self.now_ms, job_id=job.job_id))
+        self.feed(jobs.StopJob(now_ms=self.now_ms, job_id=job.job_id))
 
     def recover(self, job: Job) -> None:
         """Ask to go on with it."""
-        self.feed(model.RecoverJob(now_ms=self.now_ms, job_id=job.job_id))
+        self.feed(jobs.RecoverJob(now_ms=self.now_ms, job_id=job.job_id))
 
     def drop_space(self, space: int = 1) -> None:
         """The space is gone."""
-        self.feed(model.SpaceDropped(now_ms=self.now_ms, space_id=SpaceId(space)))
+        self.feed(jobs.SpaceDropped(now_ms=self.now_ms, space_id=SpaceId(space)))
 
     def job(self, job_id: int) -> Job:
         """The job as it is."""
@@ -112,12 +113,12 @@ class Scenario:
         """(task, attempt) that the host is told to work on."""
         return [(task.task_id, task.attempt) for _, task in machine.assigned_tasks(self.state, host)]
 
-    def make_report(self, job: Job, host: HostId, state: JobState, *, attempt: int = 0, **more: object) -> model.TaskReport:
+    def make_report(self, job: Job, host: HostId, state: JobState, *, attempt: int = 0, **more: object) -> jobs.TaskReport:
         """The host's word on its share of the job, by default on the current attempt."""
         task = self.task(job, host)
         if state is JobState.FINISHED:
             more.setdefault("result", result(task.parts))
-        return model.TaskReport(task_id=task.task_id, attempt=attempt or task.attempt, state=state, **more)  # type: ignore[arg-type]
+        return jobs.TaskReport(task_id=task.task_id, attempt=attempt or task.attempt, state=state, **more)  # type: ignore[arg-type]
 
     def report_finished(self, job: Job, *hosts: HostId) -> None:
         """The hosts report their shares finished, one after the other."""

@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import Any
 
-from storaged import children
+from storaged import subprocesses
 from storaged.build import __main__ as build
 
 if __name__ == "__main__":
@@ -21,4 +21,4 @@ if __name__ == "__main__":
             os.kill(os.getpid(), signal.SIGKILL)
 
     os.link = counted_link
-    raise SystemExit(children.main(sys.argv[1:2], build.run))
+    raise SystemExit(subprocesses.main(sys.argv[1:2], build.run))

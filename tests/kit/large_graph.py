@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from asterism.records import EdgeBatch, NodeBatch
-from asterism_proto.schema import Schema
+from asterism.records.samples import EdgeBatch, NodeBatch
+from asterism_model.schema.schema import Schema
 
 SCHEMA = Schema.from_dict({"parts": 1, "nodes": {"user": {"features": {"x": {"shape": [4]}}}}, "edges": {"user:knows:user": {"weighted": True}}})
 _STRIDE = (1 << 31) - 1

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from asterism_proto.schema import EdgeType, NodeType, Schema
-from asterism_proto.tables import WeightTable
-from storaged.store import graph
-from storaged.store.graph import BlockStore
+from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema.weight_tables import WeightTable
+from storaged.store import block_store
+from storaged.store.block_store import BlockStore
 from tests.kit.building import Op, blocks_of
 
 CHUNK = 1 << 18
@@ -57,16 +57,16 @@ class GeneratedGraph:
         rng = np.random.default_rng(1)
         for low in range(0, self.nodes, CHUNK):
             ids = np.arange(low, min(low + CHUNK, self.nodes), dtype=np.int64) * self.stride
-            yield 1, Op(kind=graph.NODES, type_id=0, arrays={"ids": ids, "weight": rng.random(ids.size, np.float32) ** 4})
+            yield 1, Op(kind=block_store.NODES, type_id=0, arrays={"ids": ids, "weight": rng.random(ids.size, np.float32) ** 4})
         for low in range(0, self.edges, CHUNK):
             n = min(CHUNK, self.edges - low)
             src = np.where(np.arange(low, low + n) < self.hub, HUB, rng.integers(0, self.nodes, n)) * self.stride
             weight = np.ones(n, np.float32) if self.equal_weights else rng.random(n, np.float32)
             arrays = {"src": src, "dst": rng.integers(0, self.nodes, n) * self.stride, "eid": np.arange(low, low + n), "weight": weight}
-            yield 1, Op(kind=graph.OUT_EDGES, type_id=0, arrays=arrays)
+            yield 1, Op(kind=block_store.OUT_EDGES, type_id=0, arrays=arrays)
         for low in range(self.nodes - self.deleted, self.nodes, CHUNK):
             ids = np.arange(low, min(low + CHUNK, self.nodes), dtype=np.int64) * self.stride
-            yield 2, Op(kind=graph.NODE_DELETES, type_id=0, arrays={"ids": ids})
+            yield 2, Op(kind=block_store.NODE_DELETES, type_id=0, arrays={"ids": ids})
 
     def write(self, folder: Path, *, memory_limit_mib: int, checkpoint_rows: int = 0) -> Path:
         """Write it to a graph database as graphd would, take a checkpoint; gives the path of the build's task."""

@@ -14,7 +14,7 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
-from asterism_proto.arrays import Frame
+from asterism_proto.framing import Frame
 from asterism_proto.methods import Method
 
 Content = Message | Frame

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from asterism_proto.methods import HEARTBEATS, CATALOG
-from asterism_proto.schema import EdgeType, NodeType, Schema
+from asterism_daemonkit.calls import LocalTransport, Transport
+from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_proto.methods import CATALOG, HEARTBEATS
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from daemonkit.calls import LocalTransport, Transport
 from metad.catalog.history import HighestIds
-from metad.cluster import Role
-from metad.followers import Follower
-from metad.rooms import Components
+from metad.catalog_followers import Follower
+from metad.components import Components
+from metad.hosts import Role
 from metad.settings import MetadSettings
-from metad.store.memory import MemoryStore
+from metad.store.memory_store import MemoryStore
 from metad.store.port import MetaStore
 
 SCHEMA = Schema(

@@ -1,6 +1,6 @@
 """An oracle of draws: the law of system.md in plain Python integers and lists, from edge lists, without CSR or images.
 
-Only alias tables come from graphkit (their bits are part of the answer; `tests/law` checks their law on its own).
+Only alias tables come from asterism_graphkit (their bits are part of the answer; `tests/distributions` checks their law on its own).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto.schema import Schema
-from graphkit import alias
+from asterism_graphkit.random import alias
+from asterism_model.schema.schema import Schema
 from tests.kit.images import Edges, Nodes
 
 MASK = 2**64 - 1

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_proto.methods import CATALOG, Method
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
-from daemonkit.calls import CallContext
-from daemonkit.server import GrpcServer
 
 READ, WRITE = CATALOG["describe_space"], CATALOG["drop_space"]
 Answer = Callable[[CallContext], None]

@@ -18,18 +18,18 @@ from pathlib import Path
 
 import numpy as np
 
+from asterism_daemonkit.daemon_identity import FILE_NAME as IDENTITY
+from asterism_daemonkit.daemon_identity import open_folder
+from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import AsterismError, Corrupt
-from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import metad_pb2 as meta
-from daemonkit.identity import FILE_NAME as IDENTITY
-from daemonkit.identity import open_folder
-from metad.store.rocks import RocksStore
-from standalone import published
+from asterism_standalone import published_file
+from metad.store.rocksdb_store import RocksStore
 from storaged.build.marks import CompletedPart, part_folder
-from storaged.cluster import ClusterIdentity
-from storaged.store import graph, keys
-from storaged.store.checked import check_image
-from storaged.store.graph import BlockStore
+from storaged.cluster_identity import ClusterIdentity
+from storaged.store import block_store, keys
+from storaged.store.block_store import BlockStore
+from storaged.store.checksums import check_image
 from storaged.store.image import PartImage, open_part
 from storaged.store.tables import StatStore
 from tests.kit.building import BuildResult, Op, blocks_of, run_build
@@ -172,7 +172,7 @@ def read_catalog(folder: Path) -> object:
 
 def _blocks(store: BlockStore) -> object:
     blocks = []
-    base_kinds = (graph.NODES, graph.OUT_EDGES, graph.IN_EDGES, graph.EDGE_FEATURES)
+    base_kinds = (block_store.NODES, block_store.OUT_EDGES, block_store.IN_EDGES, block_store.EDGE_FEATURES)
     for kind in (*base_kinds, *(kind | keys.COLUMNS for kind in base_kinds)):
         refs = store.refs(0, (kind,), 0, store.loads())
         blocks += [(ref, {name: array.tobytes() for name, array in store.read(ref).items()}) for ref in refs]
@@ -286,7 +286,7 @@ def _read_cluster(folder: Path) -> object:
 
 
 def _read_published(folder: Path) -> object:
-    record = published.read_published(folder)
+    record = published_file.read_published(folder)
     record.DiscardUnknownFields()
     return record.SerializeToString(deterministic=True)
 
@@ -302,7 +302,7 @@ def generate_load(seed: int, nodes: int = 3_000, edges: int = 9_000) -> list[Op]
     values = {"src": rng.integers(0, nodes, edges), "dst": rng.integers(0, nodes, edges), "eid": np.arange(edges) + seed * edges}
     return [
         Op(
-            kind=graph.NODES,
+            kind=block_store.NODES,
             type_id=0,
             arrays={
                 "ids": ids,
@@ -312,7 +312,7 @@ def generate_load(seed: int, nodes: int = 3_000, edges: int = 9_000) -> list[Op]
                 "f:t.values": texts,
             },
         ),
-        Op(kind=graph.OUT_EDGES, type_id=0, arrays={**values, "weight": rng.random(edges, np.float32), "f:y": rng.random(edges, np.float32)}),
+        Op(kind=block_store.OUT_EDGES, type_id=0, arrays={**values, "weight": rng.random(edges, np.float32), "f:y": rng.random(edges, np.float32)}),
     ]
 
 
@@ -423,10 +423,10 @@ def small_files(folder: Path) -> list[Subject]:
     route = reply.spaces.add()
     route.space.name, route.space.space_id = "shop", 1
     route.versions.add(version=3, digest="d" * 64).totals.add(part=0, element=1, count=5, positive=5, weight=2.5)
-    published.PublishedFile(target).update(reply)
+    published_file.PublishedFile(target).update(reply)
     return [
         Subject(kind=name, moment=CLEAN, folder=target, files=(Path(name),), read=read, copied=True)
-        for name, read in ((IDENTITY, _read_identity), ("cluster", _read_cluster), (published.FILE_NAME, _read_published))
+        for name, read in ((IDENTITY, _read_identity), ("cluster", _read_cluster), (published_file.FILE_NAME, _read_published))
     ]
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import asterism
-from asterism.transport import Content, Transport
+from asterism.transport.grpc import Content, Transport
 from asterism_proto.methods import Method
 from tests.kit import cases
 from tests.kit.waiting import HANG_S

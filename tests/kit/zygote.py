@@ -32,8 +32,8 @@ _PRELOADED = (
     "storaged.__main__",
     "graphd.__main__",
     "storaged.build.__main__",
-    "storaged.reread.__main__",
-    "standalone.app",
+    "storaged.version_tasks.__main__",
+    "asterism_standalone.app",
 )
 _COMMAND = "asterism.cli.app"
 """Not in every environment: the command is an extra."""
@@ -151,15 +151,15 @@ def preload() -> None:
         importlib.import_module(name)
     with contextlib.suppress(ModuleNotFoundError):
         importlib.import_module(_COMMAND)
-    from graphd.statements import gremlin
-    from graphd.statements.reading import build_parser
-    from graphd.warm import compile_kernels as warm_graphd
-    from storaged.warm import compile_kernels as warm_storaged
+    from graphd.query import euler_parser
+    from graphd.query.parser import build_parser
+    from graphd.warmup import compile_kernels as warm_graphd
+    from storaged.warmup import compile_kernels as warm_storaged
 
     warm_storaged()
     warm_graphd()
     build_parser()
-    gremlin.build_parser()
+    euler_parser.build_parser()
 
 
 def _run(request: Mapping[str, object], output: int, errors: int, exit_fd: int) -> None:

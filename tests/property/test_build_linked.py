@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.kit.building import BuildResult, Op, run_build
 from tests.kit.histories import loads_of, schemas
 
-from asterism_proto.schema import Schema
+from asterism_model.schema.schema import Schema
 from storaged.build.marks import CompletedPart
-from storaged.store import graph
+from storaged.store import block_store
 from storaged.store.engine import RocksEngine
 from storaged.store.keys import TABLES
 from storaged.store.tables import FAMILIES, STAT_FOLDER
@@ -37,9 +37,9 @@ def read_tables(build: BuildResult) -> list[tuple[bytes, bytes]]:
 def possibly_changed_units(schema: Schema, loads: Sequence[Sequence[Op]], since: int) -> set[str]:
     """The units that loads from ``since`` on may change in some part, by what each operation means."""
     touched: set[str] = set()
-    deleted_types = {op.type_id for ops in loads for op in ops if op.kind == graph.NODE_DELETES}
+    deleted_types = {op.type_id for ops in loads for op in ops if op.kind == block_store.NODE_DELETES}
     for op in (op for ops in loads[since:] for op in ops):
-        if op.kind in (graph.NODES, graph.NODE_DELETES):
+        if op.kind in (block_store.NODES, block_store.NODE_DELETES):
             name = schema.node_types[op.type_id].name
             touched |= {f"n{op.type_id}{suffix}" for suffix in ("", ".table", ".features")}
             for e, edge_type in enumerate(schema.edge_types):

@@ -19,7 +19,7 @@ from tests.kit.cluster import LocalCluster
 from tests.kit.waiting import HANG_S
 
 from asterism_proto.errors import ALL, BY_REASON, REASON_KEY, Internal
-from asterism_proto.methods import HEARTBEATS, CATALOG, GRAPH, STORE, Method
+from asterism_proto.methods import CATALOG, GRAPH, HEARTBEATS, STORE, Method
 from asterism_proto.v1 import metad_pb2, storaged_pb2
 
 pytestmark = pytest.mark.timeout(1800)

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asterism.export import streaming
-from asterism.export.pairs import EdgeListFile
-from asterism.export.spool import Spool
-from graphkit.rng import bounded, key_of, word
+from asterism.export.edge_list_file import EdgeListFile
+from asterism.export.scratch_files import Spool
+from asterism_graphkit.random.rng import bounded, key_of, word
 
 EVERYTHING = 0x7FFFFFFFFFFFFFFF
 

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asterism.formats import columns
-from asterism.formats.chunks import NodeChunk, split_to_limit, slice_rows, select_rows
+from asterism.formats.bad_rows import read_batch, read_ids, read_weights
+from asterism.formats.chunks import NodeChunk, select_rows, slice_rows, split_to_limit
+from asterism.formats.column_files import ColumnFiles, ColumnReader
 from asterism.formats.csvfiles import CsvOptions, CsvTable
-from asterism.formats.repeats import find_repeated_pairs
+from asterism.formats.duplicate_pairs import find_repeated_pairs
 from asterism.formats.rmat import rmat
-from asterism.formats.series import ColumnReader, ColumnFiles
-from asterism.formats.sieve import read_ids, read_weights, read_batch
 
 FIELD = st.sampled_from(
     ["0", "7", "12", " 5", "-3", "x", "", "\\N", "1.5", "nan", "inf", "9223372036854775807", "9223372036854775808", "1e3", "ü", 'a"b', "a,b"]

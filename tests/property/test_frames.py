@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from asterism_proto import arrays
-from asterism_proto.arrays import DTYPES, Frame
+from asterism_proto import framing
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.framing import DTYPES, Frame
 from asterism_proto.v1.common_pb2 import Frame as Envelope
 from asterism_proto.v1.graphd_pb2 import SampleNodesRequest
 
@@ -39,8 +39,8 @@ def frames_equal(decoded: Frame, sent: Frame) -> bool:
 
 @given(frame=FRAMES, envelope=st.booleans())
 def test_frame_round_trips_bit_for_bit(frame: Frame, envelope: bool) -> None:
-    encoded = arrays.encode(frame, envelope=envelope)
-    decoded = arrays.decode(encoded, SampleNodesRequest, envelope=envelope)
+    encoded = framing.encode(frame, envelope=envelope)
+    decoded = framing.decode(encoded, SampleNodesRequest, envelope=envelope)
     assert frames_equal(decoded, frame)
     # Kernels are compiled for aligned arrays only; sections are aligned to the buffer that they came in.
     offsets = [
@@ -53,7 +53,7 @@ def test_frame_round_trips_bit_for_bit(frame: Frame, envelope: bool) -> None:
 
 @given(frame=FRAMES)
 def test_a_frame_is_a_protobuf_message_of_one_field(frame: Frame) -> None:
-    encoded = arrays.encode(frame)
+    encoded = framing.encode(frame)
     message = Envelope.FromString(encoded)
     assert message.body
     assert message.SerializeToString() == encoded
@@ -65,40 +65,40 @@ def test_ids_are_narrowed_only_where_that_loses_nothing(lowest: int, highest: in
     ids = np.arange(5000, dtype=np.int64)
     ids[17], ids[4999] = lowest, highest
     frame = Frame(SampleNodesRequest(), {"ids": ids})
-    encoded = arrays.encode(frame)
+    encoded = framing.encode(frame)
     assert (len(encoded) < ids.nbytes) == (lowest >= -1 and highest < 2**32 - 1)
-    assert frames_equal(arrays.decode(encoded, SampleNodesRequest), frame)
-    assert len(arrays.encode(frame, narrow=False)) > ids.nbytes
+    assert frames_equal(framing.decode(encoded, SampleNodesRequest), frame)
+    assert len(framing.encode(frame, narrow=False)) > ids.nbytes
 
 
 @given(frame=FRAMES, data=st.data())
 def test_damaged_bytes_decode_or_are_an_invalid_request(frame: Frame, data: st.DataObject) -> None:
-    encoded = bytearray(arrays.encode(frame))
+    encoded = bytearray(framing.encode(frame))
     position = data.draw(st.integers(0, len(encoded) - 1))
     encoded[position] ^= data.draw(st.integers(1, 255))
     end = data.draw(st.integers(0, len(encoded)))
     for damaged in (bytes(encoded), bytes(encoded[:end])):
         with contextlib.suppress(InvalidRequest):
-            decoded = arrays.decode(damaged, SampleNodesRequest)
+            decoded = framing.decode(damaged, SampleNodesRequest)
             assert sum(array.nbytes for array in decoded.arrays.values()) <= 2 * len(damaged)
 
 
 @given(data=st.binary(max_size=200))
 def test_arbitrary_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(InvalidRequest, match="not a frame"):
-        arrays.decode(data, SampleNodesRequest)
+        framing.decode(data, SampleNodesRequest)
 
 
 @pytest.mark.parametrize("shape", [(0, 1 << 62, 2), (1 << 40, 1 << 40, 0), (0,) * 70, (1,) * 70])
 def test_impossible_shape_is_refused(shape: tuple[int, ...]) -> None:
     valid_array = np.zeros([min(extent, 1) for extent in shape[:2]], np.int8)
-    sent = arrays.encode(Frame(SampleNodesRequest(), {"ids": valid_array}), envelope=False)
-    head = arrays._FRAME_HEADER.size
-    code, wire, _, name, flags = arrays._DESCRIPTOR.unpack_from(sent, head)
-    descriptor = arrays._DESCRIPTOR.pack(code, wire, len(shape), name, flags) + struct.pack(f"<{len(shape)}q", *shape)
-    remainder = sent[head + arrays._DESCRIPTOR.size + 8 * valid_array.ndim :]
+    sent = framing.encode(Frame(SampleNodesRequest(), {"ids": valid_array}), envelope=False)
+    head = framing._FRAME_HEADER.size
+    code, wire, _, name, flags = framing._DESCRIPTOR.unpack_from(sent, head)
+    descriptor = framing._DESCRIPTOR.pack(code, wire, len(shape), name, flags) + struct.pack(f"<{len(shape)}q", *shape)
+    remainder = sent[head + framing._DESCRIPTOR.size + 8 * valid_array.ndim :]
     with pytest.raises(InvalidRequest, match=r"not a frame: the array 'ids' has a shape of \d+ extents that no array has"):
-        arrays.decode(sent[:head] + descriptor + remainder, SampleNodesRequest, envelope=False)
+        framing.decode(sent[:head] + descriptor + remainder, SampleNodesRequest, envelope=False)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,12 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from tests.kit.jobs import A, B, Scenario, result
 
 from asterism_proto.errors import Conflict, NotFound, NotReady
-from metad.ids import HostId, JobId, TaskId
-from metad.jobs import machine, model
-from metad.jobs.model import Command, Job, JobPolicy, JobState, Task
-from metad.store import codec
-from metad.totals import TaskOutput, TaskResult
+from metad.jobs import machine
+from metad.model import jobs as model
+from metad.model.ids import HostId, JobId, TaskId
+from metad.model.jobs import Command, Job, JobPolicy, JobState, Task
+from metad.model.task_results import TaskOutput, TaskResult
+from metad.wire import storage
 
 HOSTS = st.sampled_from([A, B])
 SPACES = st.sampled_from([1, 2])
@@ -64,9 +65,9 @@ class JobMachine(RuleBasedStateMachine):
             for command in commands:
                 match command:
                     case model.SaveJob(job=job):
-                        self.stored_jobs[job.job_id] = codec.encode_job(job)
+                        self.stored_jobs[job.job_id] = storage.encode_job(job)
                     case model.SaveResult(job_id=job_id, task_id=task_id, result=output):
-                        self.results[job_id, task_id] = codec.decode_result(codec.encode_result(output))
+                        self.results[job_id, task_id] = storage.decode_result(storage.encode_result(output))
                     case model.PublishVersion(job=job, result=output):
                         assert (job.space_id, job.version) not in self.totals, "a version was published twice"
                         assert job.kind == "build"
@@ -110,7 +111,7 @@ class JobMachine(RuleBasedStateMachine):
         assert set(self.stored_jobs) == set(self.story.state.jobs)
         jobs = {}
         for job_id in sorted(self.stored_jobs):
-            job = codec.decode_job(self.stored_jobs[job_id])
+            job = storage.decode_job(self.stored_jobs[job_id])
             tasks = tuple(replace(t, result=self.results.get((job_id, t.task_id))) if t.state is JobState.FINISHED else t for t in job.tasks)
             jobs[job_id] = replace(job, tasks=tasks)
         for job_id, job in self.story.state.jobs.items():

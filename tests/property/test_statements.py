@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asterism_proto.errors import InvalidRequest
-from graphd.statements.pieces import ALLOWED_OPTIONS
-from graphd.statements.reading import parse
-from graphd.statements.records import ColumnRef, DrawStatement, YieldItem, Limit, Identifier, DrawOptions, OrderBy, Parameter, Statement, TypeName, WhereClause
+from graphd.query.ast import ColumnRef, DrawOptions, DrawStatement, Identifier, Limit, OrderBy, Parameter, Statement, TypeName, WhereClause, YieldItem
+from graphd.query.parser import parse
+from graphd.query.values import ALLOWED_OPTIONS
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}", fullmatch=True)
 ODD_NAMES = st.text(st.characters(exclude_characters="`\n", exclude_categories=("Cs",)), min_size=1, max_size=6)

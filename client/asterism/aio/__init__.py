@@ -4,7 +4,8 @@
 of the client's own, `strands` runs these. Nobody inside `asterism` imports it: greenlet is imported with it.
 """
 
-from asterism.aio.faces import (
+from asterism.aio.opening import Opening, connect, open
+from asterism.aio.wrappers import (
     AsyncClient,
     AsyncClusterPasses,
     AsyncEdgePasses,
@@ -15,7 +16,6 @@ from asterism.aio.faces import (
     AsyncPairPasses,
     AsyncPinned,
 )
-from asterism.aio.opening import Opening, connect, open
 
 __all__ = [
     "AsyncClient",

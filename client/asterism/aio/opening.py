@@ -11,13 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, TypeVar, overload
 
-from asterism.aio.faces import AsyncClient, AsyncGraph, ClosingWrapper
-from asterism.aio.strands import GreenletWaiter, await_from_greenlet
-from asterism.budgets import Traffic
+from asterism.aio.greenlets import GreenletWaiter, await_from_greenlet
+from asterism.aio.wrappers import AsyncClient, AsyncGraph, ClosingWrapper
 from asterism.client import Client
-from asterism.direct import DirectTransport
-from asterism.embedded import start_embedded
-from asterism.transport import Content, GrpcTransport, Transport
+from asterism.transport.direct import DirectTransport
+from asterism.transport.embedded import start_embedded
+from asterism.transport.grpc import Content, GrpcTransport, Transport
+from asterism.transport.retry_budget import Traffic
 from asterism_proto.methods import Method
 
 ClosingClient = TypeVar("ClosingClient", bound=ClosingWrapper[Any])

@@ -1,10 +1,10 @@
 """Backups of spaces, and spaces made of backups: storageds move the bytes, the client begins it and seals it.
 
 `take` asks for a backup and writes its record once every part is there; `bring` makes a space of a record and waits until
-its data is back. What lies where is in `asterism_proto.backups`. Needs fsspec (``asterism[ingest]``).
+its data is back. What lies where is in `asterism_model.backup_manifest`. Needs fsspec (``asterism[ingest]``).
 """
 
-from asterism.backup.bring import restore
-from asterism.backup.take import BackupInfo, backup
+from asterism.backup.create import BackupInfo, backup
+from asterism.backup.restore import restore
 
 __all__ = ["BackupInfo", "backup", "restore"]

@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from asterism.cli import backups, consoling, exporting, jobs, loading, metad, sampling, serving, spaces, status, verifying
+from asterism.cli import backups, export, jobs, load, metad, sample, serve, spaces, status, verify
 from asterism.cli.arguments import hoist_global_options
+from asterism.cli.console import command as consoling
 from asterism.cli.exits import ExitCode, exit_code_of
 from asterism.cli.output import Output
 from asterism.cli.session import DEFAULT_ADDRESS, CommandContext
@@ -22,14 +23,14 @@ EPILOG = (
 )
 
 app = typer.Typer(name="asterism", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich", epilog=EPILOG)
-app.command("serve", epilog=serving.EXAMPLES)(serving.serve)
+app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.add_typer(spaces.app, name="space")
 app.command("console", epilog=consoling.EXAMPLES)(consoling.console)
-app.command("load", epilog=loading.EXAMPLES)(loading.load)
+app.command("load", epilog=load.EXAMPLES)(load.load)
 app.add_typer(jobs.app, name="job")
-app.add_typer(sampling.app, name="sample")
-app.add_typer(exporting.app, name="export")
-app.command("verify", epilog=verifying.EXAMPLES)(verifying.verify)
+app.add_typer(sample.app, name="sample")
+app.add_typer(export.app, name="export")
+app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
 app.command("backup", epilog=backups.BACKUP_EXAMPLES)(backups.backup)
 app.command("restore", epilog=backups.RESTORE_EXAMPLES)(backups.restore)
 app.add_typer(metad.app, name="metad")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from asterism import Client
-    from asterism.records import Job, TaskResult
+    from asterism.records.samples import Job, TaskResult
 
 app = typer.Typer(no_args_is_help=True, help="Jobs: what is built in the background.")
 

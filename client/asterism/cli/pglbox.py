@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli.drawing import MAX_SHOWN_ROWS, Seed, Space, Version, format_nodes, run_read_call, truncated_title
 from asterism.cli.output import table
+from asterism.cli.sample_options import MAX_SHOWN_ROWS, Seed, Space, Version, format_nodes, run_read_call, truncated_title
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from asterism import Graph
-    from asterism_proto.schema import Schema
+    from asterism_model.schema.schema import Schema
 
 EXAMPLES = (
     "Examples: asterism load shop lightgcn.yaml --create --build, then asterism sample pglbox shop lightgcn.yaml --seed 1; "

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli.output import format_timestamp, to_json_value, table
+from asterism.cli.output import format_timestamp, table, to_json_value
 from asterism.cli.session import command_context
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from asterism.catalog import SpaceInfo
-    from asterism.versions import PinInfo, VersionInfo
-    from asterism_proto.schema import Schema
+    from asterism.records.catalog import SpaceInfo
+    from asterism.records.versions import PinInfo, VersionInfo
+    from asterism_model.schema.schema import Schema
 
 app = typer.Typer(no_args_is_help=True, help="Spaces: one graph each, with a schema, parts and versions.")
 
@@ -25,7 +25,7 @@ Name = Annotated[str, typer.Argument(metavar="SPACE", help="The space's name.")]
 
 def read_schema(file: Path) -> Schema:
     """The schema in a YAML or JSON file; InvalidRequest says what is wrong with it."""
-    from asterism_proto.schema import Schema
+    from asterism_model.schema.schema import Schema
 
     try:
         text = file.read_text()

@@ -15,7 +15,7 @@ from asterism_proto.v1 import common_pb2 as pb
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from asterism.records import Host, SpaceInfo
+    from asterism.records.samples import Host, SpaceInfo
 
 EXAMPLES = "Exit code 4 while something is missing. Example: until asterism status; do sleep 1; done"
 

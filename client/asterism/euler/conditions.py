@@ -1,4 +1,4 @@
-"""Euler's conditions, as ``price gt 3 and brand eq a or stock le 2``, in the words of `asterism_proto.condition`."""
+"""Euler's conditions, as ``price gt 3 and brand eq a or stock le 2``, in the words of `asterism_model.filters.syntax`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from asterism.foreign import as_name
-from asterism_proto.condition import Literal
+from asterism.formats.foreign_names import as_name
+from asterism_model.filters.syntax import Literal
+from asterism_model.schema.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, NotFound
-from asterism_proto.schema import EdgeType, NodeType, Schema
 
 _OPERATORS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<=", "eq": "==", "ne": "!="}
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")

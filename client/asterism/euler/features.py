@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asterism.arrays import Features, FeatureValue, Ids, NodeFeatures, RaggedColumn, Values
 from asterism.euler.layers import EulerLayerCalls
 from asterism.euler.sampling import require_same_hops
 from asterism.euler.types import UNKNOWN, TypeSelector, flat_ids
 from asterism.euler.values import fill_missing, ragged_to_sparse
-from asterism.foreign import as_name
+from asterism.formats.foreign_names import as_name
+from asterism.records.arrays import Features, FeatureValue, Ids, NodeFeatures, RaggedColumn, Values
+from asterism_model.schema.schema import EdgeType, NodeType
 from asterism_proto.errors import InvalidRequest, NotFound
-from asterism_proto.schema import EdgeType, NodeType
 
 EDGES_PER_REQUEST = 4096
 """Edges whose ids are looked up in one call: their ends are asked for as two lists."""

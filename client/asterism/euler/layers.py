@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asterism.arrays import Ids
 from asterism.euler.sampling import EulerSamplingCalls, require_same_hops
 from asterism.euler.types import TypeSelector, flat_ids
 from asterism.euler.values import fill_missing, sorted_sparse
-from asterism.records import Layer
+from asterism.records.arrays import Ids
+from asterism.records.samples import Layer
 from asterism_proto.errors import InvalidRequest
 
 MEASURES = {"": "sum", "sqrt": "sqrt"}

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from asterism.euler.conditions import edge_filter, node_filter
 from asterism.euler.types import TypeIds, TypeSelector, flat_ids
 from asterism.euler.values import fill_missing, ragged_to_sparse
-from asterism.records import NeighborSample, RaggedNeighbors, TopNeighbors
+from asterism.records.samples import NeighborSample, RaggedNeighbors, TopNeighbors
 from asterism_proto.errors import InvalidRequest
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asterism.arrays import Ids, Types
 from asterism.euler.values import framework_named
-from asterism.foreign import as_name
+from asterism.formats.foreign_names import as_name
 from asterism.graph import Graph
+from asterism.records.arrays import Ids, Types
 from asterism_proto.errors import InvalidRequest, NotFound
 
 TypeSelector = Any

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.arrays import Ids, RaggedColumn, Values
+from asterism.records.arrays import Ids, RaggedColumn, Values
 from asterism_proto.errors import InvalidRequest
 
 

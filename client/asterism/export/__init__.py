@@ -7,21 +7,21 @@ part; `assign`, `pairs`, `metis` and `streaming` do it, `repair` looks after DGL
 again; `samples` puts a part of a graph in its place. Nothing here knows a daemon: a graph is whatever `source.Scannable` says.
 """
 
-from asterism.export.assigned import AssignmentReport, assignment
+from asterism.export.assignment_export import AssignmentReport, assignment
 from asterism.export.chunks import ChunksReport, chunks
+from asterism.export.dgl_export import dgl
 from asterism.export.dispatch import DestinationReport, DispatchReport, dispatch
+from asterism.export.export_report import ExportReport, PartReport
 from asterism.export.names import read_names
-from asterism.export.partition import dgl
-from asterism.export.pyg_layout import PygReport, pyg
-from asterism.export.report import ExportReport, PartReport
-from asterism.export.samples import SampledGraph, sampled
+from asterism.export.pyg_export import PygReport, pyg
+from asterism.export.sampled_graph import SampledGraph, sampled
 from asterism.export.verify import VerifyReport, verify
 
 __all__ = [
     "AssignmentReport",
     "ChunksReport",
-    "DispatchReport",
     "DestinationReport",
+    "DispatchReport",
     "ExportReport",
     "PartReport",
     "PygReport",

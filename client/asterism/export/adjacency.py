@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.source import Ids
+from asterism.export.graph_source import Ids
+from asterism_graphkit.compile.jit import as_kernel_array, kernel
 from asterism_proto.errors import InvalidRequest
-from graphkit.jit import kernel, as_kernel_array
 
 MAX_INT32_ENTRIES = 1 << 31
 """Numbers below fit 32 bits."""

@@ -16,20 +16,20 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from asterism.export.carry import ExportShape, run_resumable, published_manifest, write_manifest
+from asterism.export.context import ExportRun, ProgressMeter
 from asterism.export.edges import end_ids
-from asterism.export.execution import Execution
-from asterism.export.layout import NodeIdTable
+from asterism.export.execution_options import Execution
+from asterism.export.external_sort import sorted_positions
+from asterism.export.global_ids import NodeIdTable
+from asterism.export.graph_source import Array, ScannableGraph, count_rows
+from asterism.export.lifecycle import ExportShape, published_manifest, run_resumable, write_manifest
 from asterism.export.names import write_name_list
 from asterism.export.nodes import read_ids, take_rows, write_id_list
-from asterism.export.ordering import sorted_positions
-from asterism.export.plan import TypePlan, ExportPlan, ColumnPlan, make_plan
-from asterism.export.run import ProgressMeter, ExportRun
-from asterism.export.seal import ExportTarget
-from asterism.export.source import Array, ScannableGraph, count_rows
-from asterism.export.spool import Spool
+from asterism.export.plan import ColumnPlan, ExportPlan, TypePlan, make_plan
+from asterism.export.publishing import ExportTarget
+from asterism.export.scratch_files import Spool
+from asterism_model.schema.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotReady
-from asterism_proto.schema import Schema
 
 EDGE_FORMATS = ("csv", "parquet", "numpy")
 _STEP = 1 << 18

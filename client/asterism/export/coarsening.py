@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.export.adjacency import MAX_INT32_ENTRIES, MetisGraph
-from asterism.export.spool import Spool
-from graphkit.jit import IntLike, inlined, kernel, as_kernel_array
-from graphkit.rng import bounded, key_of, word
+from asterism.export.scratch_files import Spool
+from asterism_graphkit.compile.jit import IntLike, as_kernel_array, inlined, kernel
+from asterism_graphkit.random.rng import bounded, key_of, word
 
 COARSE_NODES = 1 << 17
 """METIS gets no more: with much fewer it has no choice left, and cuts several percent more edges."""

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from asterism.export.source import ProgressCallback
+from asterism.export.graph_source import ProgressCallback
+from asterism_io.remote_storage import RemoteFolder, StoredFile, redact
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
-from asterism_proto.places import StoredFile, RemoteFolder, redact
 
 _MANIFEST = "manifest.json"
 _FIELDS = ("part", "host")

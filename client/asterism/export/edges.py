@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism.export.checksums import Checksums, ids_sum, rows_sum
+from asterism.export.context import ExportRun, ProgressMeter, spool_column
 from asterism.export.dgl_files import ArrayStream
-from asterism.export.layout import NodeIdTable, GlobalIdRanges
+from asterism.export.external_sort import sorted_positions
+from asterism.export.global_ids import GlobalIdRanges, NodeIdTable
+from asterism.export.graph_source import Array, Ids, count_rows
 from asterism.export.nodes import split_by_part, take_rows
-from asterism.export.ordering import sorted_positions
 from asterism.export.plan import TypePlan
-from asterism.export.run import ProgressMeter, ExportRun, spool_column
-from asterism.export.source import Array, Ids, count_rows
-from asterism.export.spool import Spool
-from asterism.export.sums import Checksums, ids_sum, rows_sum
+from asterism.export.scratch_files import Spool
+from asterism_graphkit.random.partition_choice import group_by_key
 from asterism_proto.errors import Corrupt
-from graphkit.split import group_by_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

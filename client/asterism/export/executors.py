@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from asterism.export.tasks import run_task
+from asterism.export.part_tasks import run_task
 from asterism_proto.errors import AsterismError, InvalidRequest, Unavailable, from_status
 
 StepResult = tuple[int, Mapping[str, Any]]

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism.export.context import ExportRun, spool_column
 from asterism.export.dgl_files import ArrayStream, read_tensors
+from asterism.export.graph_source import Ids, NodeFeatureSource
 from asterism.export.plan import TypePlan
-from asterism.export.run import ExportRun, spool_column
-from asterism.export.source import NodeFeatureSource, Ids
-from asterism.export.spool import Spool
-from asterism_proto import names as contract
+from asterism.export.scratch_files import Spool
+from asterism_graphkit.arrays.siphash import compute_string_ids
+from asterism_model import string_ids as contract
 from asterism_proto.errors import Corrupt, Internal, NotFound
-from graphkit.names import compute_string_ids
 
 STRING_IDS_FILE = "orig_names.dgl"
 _STEP = 1 << 16

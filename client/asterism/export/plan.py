@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from asterism.export.source import Array, ScannedEdges, ScannedNodes
+from asterism.export.graph_source import Array, ScannedEdges, ScannedNodes
+from asterism_model.schema.schema import STRING_ID_FEATURE, EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.schema import STRING_ID_FEATURE, EdgeType, Feature, NodeType, Schema
 
 _DGL_DTYPES = {"bool": "uint8", "uint16": "int32", "uint32": "int64", "uint64": "int64"}
 """Element types that DGL has no tensors of, and what holds their values."""

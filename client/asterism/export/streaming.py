@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.pairs import EdgeListFile, node_number_dtype
-from asterism.export.source import Ids
-from asterism.export.spool import Spool
-from graphkit.jit import inlined, kernel, as_kernel_array
-from graphkit.rng import bounded, key_of, word
+from asterism.export.edge_list_file import EdgeListFile, node_number_dtype
+from asterism.export.graph_source import Ids
+from asterism.export.scratch_files import Spool
+from asterism_graphkit.compile.jit import as_kernel_array, inlined, kernel
+from asterism_graphkit.random.rng import bounded, key_of, word
 
 METHODS = ("ldg", "fennel")
 BLOCK_ENTRIES = 1 << 24

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from asterism.export.checksums import Checksums, ids_sum, rows_sum
+from asterism.export.collected import CollectedExport, collect_export, rebuild_id_lists
 from asterism.export.dgl_files import read_tensors
-from asterism.export.gathered import CollectedExport, collect_export, rebuild_id_lists
-from asterism.export.held import ExportedGraph, ExportedPart
+from asterism.export.exported_graph import ExportedGraph, ExportedPart
+from asterism.export.graph_source import Array, Ids, ProgressCallback
 from asterism.export.names import name_problems
-from asterism.export.seal import MANIFEST
-from asterism.export.source import Array, Ids, ProgressCallback
-from asterism.export.sums import Checksums, ids_sum, rows_sum
+from asterism.export.publishing import MANIFEST
 from asterism_proto.errors import AsterismError
 
 _STEP = 1 << 18

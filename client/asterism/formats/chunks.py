@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_model.schema.schema import Schema
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.schema import Schema
 
 Array = NDArray[Any]
 Ids = NDArray[np.int64]

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asterism.formats.chunks import Array, Ids, Mask
-from asterism_proto import names as contract
+from asterism_model import string_ids as contract
+from asterism_model.string_ids import StringColumn
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.names import StringColumn
 
 Column: TypeAlias = Any
 """A NumPy array ``[n, ...]`` or a ``pyarrow.Array``."""

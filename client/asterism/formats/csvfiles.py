@@ -20,7 +20,7 @@ from pyarrow import csv as arrow_csv
 from asterism.formats import csvlines
 from asterism.formats.chunks import BadRow, Ids
 from asterism.formats.columns import Column
-from asterism.formats.tables import RowBatch, ColumnDescription, missing_column_error, spans
+from asterism.formats.tables import ColumnDescription, RowBatch, missing_column_error, spans
 from asterism_proto.errors import InvalidRequest
 
 BLOCK_BYTES = 8 << 20

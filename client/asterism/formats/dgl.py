@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from asterism.formats import columns, sieve
+from asterism.formats import bad_rows, columns
+from asterism.formats.bad_rows import BadRowCollector, read_batch
 from asterism.formats.chunks import (
     CHUNK_BYTES,
     CHUNK_ROWS,
@@ -21,20 +22,19 @@ from asterism.formats.chunks import (
     Ids,
     NodeChunk,
     Weights,
-    split_to_limit,
     mismatch_error,
+    split_to_limit,
 )
+from asterism.formats.column_files import ColumnFiles, ColumnPiece, ColumnReader
 from asterism.formats.csvfiles import CsvOptions, CsvTable
 from asterism.formats.metadata import DataFiles, Metadata, read_metadata
 from asterism.formats.npyfiles import NpyFile, NpyTable, edge_columns
 from asterism.formats.parquetfiles import ParquetTable, open_parquet
-from asterism.formats.plain import row_bytes
-from asterism.formats.series import ColumnPiece, ColumnReader, ColumnFiles
-from asterism.formats.sieve import BadRowCollector, read_batch
 from asterism.formats.tables import RowBatch, TableReader, spans
+from asterism.formats.tabular import row_bytes
+from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema.weight_tables import RESERVED_NAMES
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
-from asterism_proto.tables import RESERVED_NAMES
 
 
 class ChunkedSource:
@@ -188,7 +188,7 @@ class ChunkedSource:
         if bad_mask is not None:
             row = int(np.argmax(bad_mask))
             value = str(pieces[name].values.reshape(-1)[row])
-            raise InvalidRequest(f"weight {name!r} of {ntype!r}, row {start + row}, value {value!r}: {sieve.weight_error(value)}; repair the file")
+            raise InvalidRequest(f"weight {name!r} of {ntype!r}, row {start + row}, value {value!r}: {bad_rows.weight_error(value)}; repair the file")
         return values
 
     def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
@@ -211,7 +211,7 @@ class ChunkedSource:
         src, dst = _end_columns(table, self.metadata.edges[edge_type.name].files[file_index])
         rows = 0
         for batch in table.batches({src: pa.int64(), dst: pa.int64()}, limit):
-            ends, collector = read_batch(batch, lambda batch, found: (sieve.read_ids(found, src), sieve.read_ids(found, dst)))
+            ends, collector = read_batch(batch, lambda batch, found: (bad_rows.read_ids(found, src), bad_rows.read_ids(found, dst)))
             for column, ids, ntype in ((src, ends[0], edge_type.src_type), (dst, ends[1], edge_type.dst_type)):
                 count = self.metadata.node_types[ntype]
                 if len(ids) and ids.max() >= count:
@@ -240,7 +240,7 @@ class ChunkedSource:
             src=ends[0] if good is None else ends[0][good],
             dst=ends[1] if good is None else ends[1][good],
             weights=weights if good is None or weights is None else weights[good],
-            features=sieve.keep_rows(good, features),
+            features=bad_rows.keep_rows(good, features),
             bad=collector.bad_rows(),
             nbytes=batch.nbytes + sum(piece.nbytes for piece in pieces.values()),
         )
@@ -251,7 +251,7 @@ class ChunkedSource:
             return None
         column = values[name].reshape(-1)
         weights, bad_mask = columns.parse_weights(column)
-        collector.record(name, bad_mask, sieve.weight_error, column)
+        collector.record(name, bad_mask, bad_rows.weight_error, column)
         return weights
 
 

@@ -9,12 +9,12 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from asterism.formats import sieve
-from asterism.formats.chunks import Array, EdgeChunk, ExistsCheck, Features, FeatureValue, Ids, Mask, Weights, split_to_limit, filter_chunk
+from asterism.formats import bad_rows
+from asterism.formats.bad_rows import BadRowCollector, read_batch
+from asterism.formats.chunks import Array, EdgeChunk, ExistsCheck, Features, FeatureValue, Ids, Mask, Weights, filter_chunk, split_to_limit
+from asterism.formats.duplicate_pairs import find_repeated_pairs
 from asterism.formats.keys import StringIdIndex, ids_without_loops
-from asterism.formats.repeats import find_repeated_pairs
-from asterism.formats.sieve import BadRowCollector, read_batch
-from asterism.formats.spec import EdgeSpec, FeatureSpec
+from asterism.formats.schema_file import EdgeSpec, FeatureSpec
 from asterism.formats.tables import RowBatch, TableReader, spans
 from asterism_proto.errors import InvalidRequest
 
@@ -87,7 +87,7 @@ def _batches(source: EdgeContext, edge: EdgeSpec) -> Iterator[RowBatch]:
     end_types = [
         (name, pa.int64() if source.string_id_index(end) is None and source.salt is None else pa.string()) for name, end in ((edge.src, src), (edge.dst, dst))
     ]
-    yield from source.tables[edge.name].batches(sieve.columns_to_read(end_types, edge.weight, edge.features), source.limit(edge.features))
+    yield from source.tables[edge.name].batches(bad_rows.columns_to_read(end_types, edge.weight, edge.features), source.limit(edge.features))
 
 
 def _row_reader(source: EdgeContext, edge: EdgeSpec) -> Callable[[RowBatch, BadRowCollector], EdgeColumns]:
@@ -96,9 +96,9 @@ def _row_reader(source: EdgeContext, edge: EdgeSpec) -> Callable[[RowBatch, BadR
     end_columns = ((edge.src, src_type, source.string_id_index(src_type)), (edge.dst, dst_type, source.string_id_index(dst_type)))
 
     def read_columns(batch: RowBatch, collector: BadRowCollector) -> EdgeColumns:
-        weights, features = sieve.read_weights(collector, edge.weight), sieve.read_features(collector, edge.features)
+        weights, features = bad_rows.read_weights(collector, edge.weight), bad_rows.read_features(collector, edge.features)
         if salt is not None:
-            (src, src_names), (dst, dst_names) = (sieve.read_names(collector, column, salt) for column, _, _ in end_columns)
+            (src, src_names), (dst, dst_names) = (bad_rows.read_names(collector, column, salt) for column, _, _ in end_columns)
             string_ids: Features = {"src": src_names, "dst": dst_names} if edge.missing == "create" else {}
             return src, dst, weights, {**string_ids, **features}
         src, dst = (_read_end(collector, column, ntype, keys) for column, ntype, keys in end_columns)
@@ -109,7 +109,7 @@ def _row_reader(source: EdgeContext, edge: EdgeSpec) -> Callable[[RowBatch, BadR
 
 def _read_end(collector: BadRowCollector, column: str, ntype: str, keys: StringIdIndex | None) -> Ids:
     if keys is None:
-        return sieve.read_ids(collector, column)
+        return bad_rows.read_ids(collector, column)
     ids, unknown_mask = keys.ids(collector.batch.column(column))
     collector.record(column, unknown_mask, lambda value: f"no node of type {ntype!r} has this name" if value else "the name is missing")
     return ids
@@ -151,7 +151,7 @@ def _read_chunks(source: EdgeContext, edge: EdgeSpec, exists: ExistsCheck | None
             src=src if good is None else src[good],
             dst=dst if good is None else dst[good],
             weights=weights if good is None or weights is None else weights[good],
-            features=sieve.keep_rows(good, features),
+            features=bad_rows.keep_rows(good, features),
             bad=collector.bad_rows(),
             nbytes=batch.nbytes,
         )

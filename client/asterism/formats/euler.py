@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.foreign import as_name
-from asterism.formats.chunks import CHUNK_BYTES, CHUNK_ROWS, BadRow, EdgeChunk, ExistsCheck, Ids, Mask, NodeChunk, split_to_limit, filter_chunk
+from asterism.formats.chunks import CHUNK_BYTES, CHUNK_ROWS, BadRow, EdgeChunk, ExistsCheck, Ids, Mask, NodeChunk, filter_chunk, split_to_limit
 from asterism.formats.eulerblocks import COLUMN_NAMES, EulerBlocks
 from asterism.formats.eulermeta import read_meta
 from asterism.formats.eulerrows import BadRowError, RowBuffer, parse_features, parse_head
-from asterism.formats.jsonarrays import JsonArrays, ArrayElement
+from asterism.formats.foreign_names import as_name
+from asterism.formats.jsonarrays import ArrayElement, JsonArrays
+from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 
 META = "euler.meta"
 GRAPH_LABEL = "graph_label"

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from asterism.formats.chunks import Array, mismatch_error
-from asterism.formats.tables import RowBatch, ColumnDescription, missing_column_error, spans
-from asterism_proto.arrays import DTYPES
+from asterism.formats.tables import ColumnDescription, RowBatch, missing_column_error, spans
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.framing import DTYPES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from asterism.formats.chunks import CHUNK_ROWS, GraphSource
 from asterism.formats.dgl import ChunkedSource
 from asterism.formats.euler import EulerSource
 from asterism.formats.pglbox import PglboxSource, is_config
-from asterism.formats.plain import TabularSource
+from asterism.formats.tabular import TabularSource
 from asterism_proto.errors import InvalidRequest
 
 _EULER_2_PATTERN = re.compile(rb'"(nodes|edges)"\s*:\s*\[')

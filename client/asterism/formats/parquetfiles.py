@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from asterism.formats.chunks import mismatch_error
-from asterism.formats.tables import RowBatch, ColumnDescription, missing_column_error
-from asterism_proto.arrays import DTYPES
+from asterism.formats.tables import ColumnDescription, RowBatch, missing_column_error
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.framing import DTYPES
 
 
 def open_parquet(path: Path, label: str) -> parquet.ParquetFile:

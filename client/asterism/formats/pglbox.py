@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from asterism.formats import edges as edge_rows
-from asterism.formats.chunks import CHUNK_BYTES, CHUNK_ROWS, EdgeChunk, ExistsCheck, Ids, NodeChunk, split_to_limit, display_path
+from asterism.formats.chunks import CHUNK_BYTES, CHUNK_ROWS, EdgeChunk, ExistsCheck, Ids, NodeChunk, display_path, split_to_limit
 from asterism.formats.csvfiles import CsvOptions, CsvTable
 from asterism.formats.keys import StringIdIndex
 from asterism.formats.pglboxconfig import DONE_MARKER, Config, read_config
 from asterism.formats.pglboxnodes import NodeLines, Slot, slots_of
 from asterism.formats.pglboxparts import PartFilesTable
-from asterism.formats.spec import EdgeSpec, FeatureSpec, Files, TableSpec
+from asterism.formats.schema_file import EdgeSpec, FeatureSpec, Files, TableSpec
 from asterism.formats.tables import TableReader
+from asterism_model.schema.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.schema import EdgeType, NodeType, Schema
 
 _CONFIG_PATTERN = re.compile(r"^etype2files\s*:", re.MULTILINE)
 _SKIPPED_PREFIXES = ("_", ".")

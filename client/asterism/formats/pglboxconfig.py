@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from asterism.metapaths import Metapath
+from asterism.calls.metapaths import Metapath
+from asterism_model.validation import validate_name
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.words import validate_name
 
 DEFAULT_RELATION = "to"
 """The relation of an edge type that is written without one: ``u2i`` is ``u:to:i``."""

@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asterism.foreign import as_name
 from asterism.formats import columns, csvlines
+from asterism.formats.bad_rows import id_error
 from asterism.formats.chunks import BadRow, FeatureValue, Ids, Mask, NodeChunk, select_rows
 from asterism.formats.csvfiles import BLOCK_BYTES, MAX_ROW_BYTES
+from asterism.formats.foreign_names import as_name
 from asterism.formats.pglboxconfig import Config
-from asterism.formats.sieve import id_error
+from asterism_model.schema.schema import Feature
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.schema import Feature
 
 _NAME_SEPARATOR = r"[:\x20]"
 """What stands between a slot and its values."""

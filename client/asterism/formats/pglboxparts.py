@@ -13,7 +13,7 @@ import pyarrow as pa
 from asterism.formats import columns
 from asterism.formats.chunks import Ids, Mask
 from asterism.formats.csvfiles import CsvTable
-from asterism.formats.tables import RowBatch, ColumnDescription
+from asterism.formats.tables import ColumnDescription, RowBatch
 
 _PART = re.compile(r"part-0*(\d+)$")
 _PROBED_ROWS = 4096

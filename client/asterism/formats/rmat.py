@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import kernel
-from graphkit.rng import derive, key_of, word
+from asterism_graphkit.compile.jit import kernel
+from asterism_graphkit.random.rng import derive, key_of, word
 
 # Chakrabarti, Zhan & Faloutsos 2004, "R-MAT: A recursive model for graph mining", with Graph500's probabilities
 # 0.57, 0.19, 0.19, 0.05 as bounds of a 16-bit number.

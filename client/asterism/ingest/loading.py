@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from asterism.calls.loads import Load
 from asterism.client import Client
 from asterism.fitting import check_schema_compatible
 from asterism.formats import GraphSource, open_source
 from asterism.formats.chunks import CHUNK_ROWS
 from asterism.ingest.pipeline import ReadAhead
 from asterism.ingest.rejects import RejectsFile
-from asterism.loading import Load
+from asterism_model.schema.schema import Schema
 from asterism_proto.errors import Conflict, InvalidRequest
-from asterism_proto.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.foreign import as_name
+from asterism.formats.foreign_names import as_name
 from asterism.objects.asked import ReadOptions
 from asterism.objects.tables import ArrayColumn
-from asterism.tensors import is_tensor
-from asterism_proto.arrays import DTYPES
+from asterism.training.tensor_ops import is_tensor
 from asterism_proto.errors import InvalidRequest, NotFound
+from asterism_proto.framing import DTYPES
 
 _REMEDY = "leave it out with `only`, or make numbers, texts or arrays of one shape of it"
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from asterism.objects.asked import ReadOptions
 from asterism.objects.columns import AttributeReader
-from asterism.objects.tables import EdgeTable, NodeTable, GraphTables
+from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 
 _NAME = "name"
 """The attribute by which igraph itself finds vertices."""

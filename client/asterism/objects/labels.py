@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.records import Ids
+from asterism.records.samples import Ids
 from asterism_proto.errors import InvalidRequest
 
 _MAX_ID = (1 << 63) - 1

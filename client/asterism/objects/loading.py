@@ -14,14 +14,14 @@ from asterism.fitting import check_schema_compatible
 from asterism.objects.asked import ReadOptions
 from asterism.objects.named import with_string_ids
 from asterism.objects.opening import read_tables
-from asterism.objects.tables import ArrayColumn, EdgeTable, NodeTable, GraphTables, float_weights, row_spans
-from asterism.records import FeatureValue
+from asterism.objects.tables import ArrayColumn, EdgeTable, GraphTables, NodeTable, float_weights, row_spans
+from asterism.records.samples import FeatureValue
+from asterism_model.schema.schema import Schema
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
-from asterism_proto.schema import Schema
 
 if TYPE_CHECKING:
+    from asterism.calls.loads import Load
     from asterism.client import Client
-    from asterism.loading import Load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

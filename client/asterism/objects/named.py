@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.objects.tables import ArrayColumn, EdgeTable, NodeTable, GraphTables, to_array
-from asterism.records import Ids
-from asterism_proto import names as contract
+from asterism.objects.tables import ArrayColumn, EdgeTable, GraphTables, NodeTable, to_array
+from asterism.records.samples import Ids
+from asterism_model import string_ids as contract
 from asterism_proto.errors import InvalidRequest
 
 

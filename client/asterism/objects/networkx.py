@@ -8,7 +8,7 @@ from typing import Any
 from asterism.objects.asked import ReadOptions
 from asterism.objects.columns import AttributeReader
 from asterism.objects.labels import NodeLabels, attribute_lists
-from asterism.objects.tables import EdgeTable, NodeTable, GraphTables
+from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 
 
 def read(graph: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:

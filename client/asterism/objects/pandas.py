@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from asterism.objects.asked import ReadOptions
 from asterism.objects.columns import AttributeReader
-from asterism.objects.tables import EdgeTable, NodeTable, GraphTables
+from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 from asterism.objects.triples import parse_triple
-from asterism.records import Ids
+from asterism.records.samples import Ids
 from asterism_proto.errors import InvalidRequest
 
 _ID = "id"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from asterism.foreign import as_name
+from asterism.formats.foreign_names import as_name
 from asterism.objects.asked import ReadOptions
 from asterism.objects.columns import AttributeReader
-from asterism.objects.tables import EdgeTable, NodeTable, GraphTables
+from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 from asterism_proto.errors import InvalidRequest
 
 _TOPOLOGY = ("edge_index", "adj_t", "adj", "num_nodes")

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.records import FeatureValue, Ids, Weights
-from asterism.tensors import is_tensor
+from asterism.records.samples import FeatureValue, Ids, Weights
+from asterism.training.tensor_ops import is_tensor
+from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 
 PIECE_ROWS = 262_144
 PIECE_BYTES = 16 << 20

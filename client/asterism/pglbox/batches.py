@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from asterism.arrays import FeatureValue, Ids, ArrayRecord, Types
-from asterism.records import Subgraph, WalkSample
+from asterism.records.arrays import ArrayRecord, FeatureValue, Ids, Types
+from asterism.records.samples import Subgraph, WalkSample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from asterism import arguments, mixing
+from asterism import hashing
+from asterism.calls import validation
+from asterism.calls.epochs import PairPasses
 from asterism.formats.pglbox import read_nodes
 from asterism.formats.pglboxconfig import Config, read_config
 from asterism.formats.pglboxnodes import slots_of
 from asterism.graph import Graph
-from asterism.passes import PairPasses
 from asterism.pglbox.batches import InferBatch, Nodes, TrainBatch
-from asterism.records import FeatureValue, Ids, PairBatch, Types, WalkSample
+from asterism.records.samples import FeatureValue, Ids, PairBatch, Types, WalkSample
 from asterism_proto.errors import InvalidRequest
 
 _TRAIN, _INFER = 0, 1
@@ -54,7 +55,7 @@ class PGLBox:
         self.graph, self.config = graph, config if isinstance(config, Config) else read_config(config)
         if seed is None and world > 1:
             raise InvalidRequest(f"a share of {world} without a seed: each would draw an order of its own; give all ranks the same seed")
-        self.seed, self._rank, self._world = arguments.seed(seed), rank, world
+        self.seed, self._rank, self._world = validation.seed(seed), rank, world
         schema = graph.schema
         for name in self.config.node_files:
             schema.node_type_id(name)
@@ -124,7 +125,7 @@ class PGLBox:
             negatives=config["neg_num"],
             excluded=config["excluded_train_pair"],
             starts=self._listed_nodes("train_start_nodes"),
-            seed=mixing.key_of(self.seed, mixing.EPOCH, _TRAIN),
+            seed=hashing.key_of(self.seed, hashing.EPOCH, _TRAIN),
             rank=self._rank,
             world=self._world,
         )
@@ -140,7 +141,7 @@ class PGLBox:
                 ntype,
                 config["infer_batch_size"] or config["batch_size"],
                 among=listed.get(ntype, np.zeros(0, np.int64)) if listed else None,
-                seed=mixing.key_of(self.seed, mixing.EPOCH, _INFER, number),
+                seed=hashing.key_of(self.seed, hashing.EPOCH, _INFER, number),
                 rank=self._rank,
                 world=self._world,
                 version=version,
@@ -148,7 +149,7 @@ class PGLBox:
             version = passes.version
             kind = self.graph.schema.node_type_id(ntype)
             for step, ids in enumerate(passes):
-                seed = mixing.key_of(self.seed, mixing.BATCH, _INFER, number, step, self._rank)
+                seed = hashing.key_of(self.seed, hashing.BATCH, _INFER, number, step, self._rank)
                 nodes, positions = self._nodes(ids, np.full(len(ids), kind, np.int32), config["infer_samples"], seed, version)
                 yield InferBatch(ids=ids, ntype=ntype, places=positions, nodes=nodes, version=version)
 
@@ -169,7 +170,7 @@ class PGLBox:
         if negatives is not None:
             ids.append(negatives.reshape(-1))
             kinds.append(np.repeat(types[:, 1], negatives.shape[1]))
-        seed = mixing.key_of(self.seed, mixing.BATCH, _TRAIN, step, self._rank)
+        seed = hashing.key_of(self.seed, hashing.BATCH, _TRAIN, step, self._rank)
         nodes, positions = self._nodes(np.concatenate(ids), np.concatenate(kinds), self.config["samples"], seed, pair_batch.version)
         walks: WalkSample | None = pair_batch.walks if self.config["need_dump_walk"] and first == 0 else None
         return TrainBatch(

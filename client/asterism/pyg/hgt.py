@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from asterism.graph import Graph
-from asterism.patience import DEFAULT_PATIENCE_S
 from asterism.pyg.subgraphs import NodeSampler
-from asterism.records import Ids, Subgraph
+from asterism.records.samples import Ids, Subgraph
+from asterism.transport.retries import DEFAULT_PATIENCE_S
 from asterism_proto.errors import InvalidRequest
 
 

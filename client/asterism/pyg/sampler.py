@@ -11,12 +11,13 @@ import torch
 from torch_geometric import sampler as pyg
 from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
 
-from asterism import arguments, mixing
+from asterism import hashing
+from asterism.calls import validation
 from asterism.graph import Graph
-from asterism.patience import DEFAULT_PATIENCE_S, retry_read
-from asterism.pyg.view import Triple, GraphView
-from asterism.records import Ids, Subgraph, Values
+from asterism.pyg.view import GraphView, Triple
+from asterism.records.samples import Ids, Subgraph, Values
 from asterism.torch import batch_seed, tensor
+from asterism.transport.retries import DEFAULT_PATIENCE_S, retry_read
 from asterism_proto.errors import InvalidRequest
 
 NumNeighbors = Sequence[int] | Mapping[Triple, Sequence[int]]
@@ -89,7 +90,7 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
             self._require_time(time_attr)
         self._replace, self._disjoint, self._bidirectional = replace, disjoint or self._timed, subgraph_type == "bidirectional"
         self._weight_attr, self._negative_weight = weight_attr, negative_weight
-        self._seed = None if seed is None else arguments.seed(seed)
+        self._seed = None if seed is None else validation.seed(seed)
 
     @property
     def edge_permutation(self) -> None:
@@ -258,7 +259,7 @@ class _GraphNegativeSampling(pyg.NegativeSampling):  # type: ignore[misc]  # PyG
     def sample(self, num_samples: int, endpoint: str, num_nodes: int | None = None) -> Any:
         """Nodes of the type at one end of the links."""
         node_type = self._ends[endpoint]
-        key = mixing.key_of(self._key, mixing.NEGATIVE, ("src", "dst").index(endpoint))
+        key = hashing.key_of(self._key, hashing.NEGATIVE, ("src", "dst").index(endpoint))
         node_weights = self.src_weight if endpoint == "src" else self.dst_weight
         if node_weights is None:
             graph, weight_name = self._view.graph, self._weight or ""

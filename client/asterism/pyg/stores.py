@@ -13,10 +13,10 @@ from torch_geometric.data import feature_store as pyg_features
 from torch_geometric.data import graph_store as pyg_graphs
 
 from asterism.graph import Graph
-from asterism.patience import DEFAULT_PATIENCE_S, retry_read
-from asterism.pyg.view import Triple, GraphView
-from asterism.records import FeatureValue, Ids
+from asterism.pyg.view import GraphView, Triple
+from asterism.records.samples import FeatureValue, Ids
 from asterism.torch import tensor
+from asterism.transport.retries import DEFAULT_PATIENCE_S, retry_read
 from asterism_proto.errors import InvalidRequest, NotFound
 
 Encoder = Callable[[FeatureValue], Any]

@@ -11,13 +11,13 @@ import numpy as np
 from torch_geometric import sampler as pyg
 from torch_geometric.sampler.neighbor_sampler import node_sample
 
-from asterism import arguments
+from asterism.calls import validation
 from asterism.graph import Graph
-from asterism.patience import DEFAULT_PATIENCE_S, retry_read
-from asterism.pyg.sampler import to_homogeneous_output, to_hetero_output, require_unique_seeds
-from asterism.pyg.view import Triple, GraphView
-from asterism.records import Ids, Subgraph
+from asterism.pyg.sampler import require_unique_seeds, to_hetero_output, to_homogeneous_output
+from asterism.pyg.view import GraphView, Triple
+from asterism.records.samples import Ids, Subgraph
 from asterism.torch import batch_seed
+from asterism.transport.retries import DEFAULT_PATIENCE_S, retry_read
 from asterism_proto.errors import InvalidRequest
 
 SubgraphFunction = Callable[[Graph, Ids, str, int], Subgraph]
@@ -29,7 +29,7 @@ class NodeSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no types he
 
     def __init__(self, graph: Graph, seed: int | None, hetero: bool | None, patience_s: float) -> None:
         self._view = GraphView(graph, hetero, patience_s)
-        self._seed = None if seed is None else arguments.seed(seed)
+        self._seed = None if seed is None else validation.seed(seed)
 
     @abstractmethod
     def _sample_subgraph(self, nodes: Ids, ntype: str, seed: int) -> Subgraph:

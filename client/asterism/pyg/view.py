@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from asterism.graph import Graph
-from asterism.patience import DEFAULT_PATIENCE_S, check_patience
-from asterism.records import Ids
+from asterism.records.samples import Ids
+from asterism.transport.retries import DEFAULT_PATIENCE_S, check_patience
 from asterism_proto.errors import InvalidRequest
 
 Triple = tuple[str, str, str]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from asterism.batches import NodeEpochBatches, WorkerBatch, NodeBatchFunction
 from asterism.graph import Graph
-from asterism.patience import DEFAULT_PATIENCE_S
+from asterism.training.batches import NodeBatchFunction, NodeEpochBatches, WorkerBatch
+from asterism.transport.retries import DEFAULT_PATIENCE_S
 from asterism_proto.errors import AsterismError, InvalidRequest
 
 

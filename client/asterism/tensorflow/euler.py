@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from asterism import euler, ops
-from asterism.tensorflow.operators import OutputSpec, Tensor, call_as_tensors, seed_from_array, seed_tensor, hop_widths
+from asterism.tensorflow.operators import OutputSpec, Tensor, call_as_tensors, hop_widths, seed_from_array, seed_tensor
 from asterism_proto.errors import InvalidRequest
 
 TENSOR_PARAMETERS = ("nodes", "src_nodes", "nb_nodes", "edges", "paths", "labels", "idx", "gather_idx", "indices", "values")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from asterism import arguments
+from asterism.calls import validation
 from asterism.graph import Graph
 from asterism_proto.errors import InvalidRequest
 
@@ -42,7 +42,7 @@ def seed_tensor(seed: Tensor) -> Tensor:
     if seed is None:
         return tf.zeros([0], tf.int64)
     if isinstance(seed, int | np.integer):
-        seed = np.uint64(arguments.seed(int(seed))).astype(np.int64)
+        seed = np.uint64(validation.seed(int(seed))).astype(np.int64)
     return tf.reshape(tf.cast(seed, tf.int64), [1])
 
 

@@ -6,6 +6,6 @@ graphd's HTTP door does, as a trainer of itself.
 """
 
 from asterism.verification.records import Check, Finding, VerificationReport
-from asterism.verification.run import verify
+from asterism.verification.verify import verify
 
 __all__ = ["Check", "Finding", "VerificationReport", "verify"]

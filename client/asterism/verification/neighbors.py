@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.records import Ids, NeighborSample
-from asterism.verification.census import Neighborhood, match_ids
+from asterism.records.samples import Ids, NeighborSample
+from asterism.verification.row_census import Neighborhood, match_ids
 from asterism.verification.statistics import GTestResult, g_test
 
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from daemonkit.metrics import LATENCY_BUCKETS_S, Metrics, MethodStats
+from asterism_daemonkit.metrics import LATENCY_BUCKETS_S, MethodStats, Metrics
 
 INTERVAL_S = 5.0
 """Of one measurement."""

@@ -11,11 +11,11 @@ from fastapi import APIRouter, Path, Query
 from asterism_proto.errors import NotFound
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
-from graphd.pages import shown, views
-from graphd.pages.rates import RateMonitor, quantile, combine
-from graphd.pages.shapes import histogram_bars, part_ranges
-from graphd.pages.source import PageData, schema_of
-from graphd.totals import EDGE, NODE, OWN_WEIGHTS
+from graphd.pages import presenters, views
+from graphd.pages.data import PageData, schema_of
+from graphd.pages.plots import histogram_bars, part_ranges
+from graphd.pages.rates import RateMonitor, combine, quantile
+from graphd.routing.totals import EDGE, NODE, OWN_WEIGHTS
 
 MAX_PAGE_SIZE = 200
 MAX_TOTAL_VARIATION = 1e-9
@@ -67,8 +67,8 @@ def _cluster(page_data: PageData, rates: RateMonitor, daemon: str, missing: Call
         intervals = rates.intervals()
         recent = [interval for interval in intervals if interval.ended_ms > intervals[-1].ended_ms - 1000 * _MINUTE_S] if intervals else []
         last_minute = combine([stats for interval in recent for stats in interval.by_method.values()])
-        pages = {state: page_data.jobs(meta.ListJobsRequest(states=[number], limit=_NEWEST)) for state, number in shown.JOB_STATES.items()}
-        running = [shown.job_row(job) for state in ("RUNNING", "QUEUE") for job in pages[state].jobs]
+        pages = {state: page_data.jobs(meta.ListJobsRequest(states=[number], limit=_NEWEST)) for state, number in presenters.JOB_STATES.items()}
+        running = [presenters.job_row(job) for state in ("RUNNING", "QUEUE") for job in pages[state].jobs]
         return views.Overview(
             daemon=daemon,
             missing=missing(),
@@ -81,7 +81,7 @@ def _cluster(page_data: PageData, rates: RateMonitor, daemon: str, missing: Call
             spaces=len(page_data.spaces()),
             jobs={state: page.total for state, page in pages.items()},
             running=running[:_NEWEST],
-            failed=[shown.job_row(job) for job in pages["FAILED"].jobs],
+            failed=[presenters.job_row(job) for job in pages["FAILED"].jobs],
             calls_per_s=last_minute.calls / sum(interval.seconds for interval in recent) if recent else None,
             p99_s=quantile(last_minute, 0.99),
         )
@@ -106,7 +106,7 @@ def _cluster(page_data: PageData, rates: RateMonitor, daemon: str, missing: Call
         }
         hosts.sort(key=keys[sort], reverse=order == "desc")  # type: ignore[arg-type]  # keys of one list are of one type
         spaces = page_data.spaces()
-        return views.HostPage(hosts=[shown.host_row(host, spaces) for host in hosts[offset : offset + limit]], total=len(hosts))
+        return views.HostPage(hosts=[presenters.host_row(host, spaces) for host in hosts[offset : offset + limit]], total=len(hosts))
 
     @api.get("/rates")
     def get_rates(method: Annotated[str, Query(max_length=100, description="Of the series; empty: all methods.")] = "") -> views.RatesView:
@@ -159,13 +159,13 @@ def _spaces(page_data: PageData) -> APIRouter:
             "parts": lambda space: (len(space.parts), space.name),
         }
         spaces.sort(key=keys[sort], reverse=order == "desc")
-        return views.SpacePage(spaces=[shown.space_row(space, current_manifest(space)) for space in spaces[offset : offset + limit]], total=len(spaces))
+        return views.SpacePage(spaces=[presenters.space_row(space, current_manifest(space)) for space in spaces[offset : offset + limit]], total=len(spaces))
 
     @api.get("/spaces/{name}")
     def get_space(name: SpaceName) -> views.SpaceDetails:
         """A space: schema, counts, totals, and who holds its parts."""
         space = page_data.space(name)
-        return shown.space_details(space, current_manifest(space), {host.uuid: host for host in page_data.hosts()})
+        return presenters.space_details(space, current_manifest(space), {host.uuid: host for host in page_data.hosts()})
 
     @api.get("/spaces/{name}/parts")
     def list_parts(
@@ -178,7 +178,7 @@ def _spaces(page_data: PageData) -> APIRouter:
     ) -> views.PartPage:
         """The parts of a space: who holds which, and what each holds in the current version."""
         space = page_data.space(name)
-        rows = shown.part_rows(space, current_manifest(space), {daemon.uuid: daemon for daemon in page_data.hosts()})
+        rows = presenters.part_rows(space, current_manifest(space), {daemon.uuid: daemon for daemon in page_data.hosts()})
         rows = [row for row in rows if not host or host in row.hosts]
         rows.sort(key=lambda row: (getattr(row, sort) or 0, row.part), reverse=order == "desc")
         return views.PartPage(parts=rows[offset : offset + limit], total=len(rows), version=space.version)
@@ -193,13 +193,13 @@ def _versions(page_data: PageData) -> APIRouter:
     def list_versions(name: SpaceName) -> list[views.VersionRow]:
         """The versions that are served, newest first, with who pins them."""
         space, pins = page_data.space(name), page_data.pins(name)
-        return [shown.version_row(space, manifest, pins) for manifest in page_data.versions(name)]
+        return [presenters.version_row(space, manifest, pins) for manifest in page_data.versions(name)]
 
     @api.get("/spaces/{name}/versions/{version}/weights")
     def list_weights(name: SpaceName, version: VersionNumber) -> list[views.WeightsRow]:
         """What a version's weights are like, by type and name."""
         space = page_data.space(name)
-        return shown.weights_rows(schema_of(space), page_data.manifest(space, version).totals)
+        return presenters.weights_rows(schema_of(space), page_data.manifest(space, version).totals)
 
     @api.get("/spaces/{name}/versions/{version}/audit")
     def get_audit(name: SpaceName, version: VersionNumber, element: Element, type_id: TypeId, weight: WeightName = "") -> views.AuditView:
@@ -213,7 +213,7 @@ def _versions(page_data: PageData) -> APIRouter:
         ]
         if not totals:
             raise NotFound(f"version {manifest.version} of space {name!r} has no {element} type {type_id} with weights {weight or 'of its own'!r}")
-        (row,) = shown.weights_rows(schema_of(space), totals)
+        (row,) = presenters.weights_rows(schema_of(space), totals)
         return views.AuditView(weights=row, runs=[views.PartRangeView(**asdict(part_range)) for part_range in part_ranges(totals, len(space.parts))], limit_tv=MAX_TOTAL_VARIATION)
 
     @api.get("/spaces/{name}/versions/{version}/spread")
@@ -233,7 +233,7 @@ def _jobs(page_data: PageData) -> APIRouter:
     api = APIRouter()
 
     def present_job(job: pb.Job) -> views.JobDetails:
-        return shown.job_details(job, {host.uuid: host for host in page_data.hosts()})
+        return presenters.job_details(job, {host.uuid: host for host in page_data.hosts()})
 
     @api.get("/jobs")
     def list_jobs(
@@ -244,9 +244,9 @@ def _jobs(page_data: PageData) -> APIRouter:
         limit: Limit = 50,
     ) -> views.JobPage:
         """Jobs, newest first."""
-        states = [shown.JOB_STATES[name] for name in state or ()]
+        states = [presenters.JOB_STATES[name] for name in state or ()]
         page = page_data.jobs(meta.ListJobsRequest(space=space, states=states, kinds=kind or (), before=before, limit=limit))
-        return views.JobPage(jobs=[shown.job_row(job) for job in page.jobs], total=page.total, next_before=page.next_before)
+        return views.JobPage(jobs=[presenters.job_row(job) for job in page.jobs], total=page.total, next_before=page.next_before)
 
     @api.get("/jobs/{job_id}")
     def get_job(job_id: JobNumber) -> views.JobDetails:

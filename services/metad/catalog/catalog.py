@@ -8,17 +8,18 @@ from uuid import uuid4
 from asterism_proto.errors import Conflict, Corrupt
 from metad.catalog.history import History
 from metad.catalog.loads import Loads
-from metad.catalog.model import Space, PendingWrite
 from metad.catalog.pins import PinLimits, Pins
-from metad.catalog.removals import RemovalRequest, RemovalKind, Removals
-from metad.catalog.restores import SpaceRecord, Restores
+from metad.catalog.removals import RemovalKind, RemovalRequest, Removals
+from metad.catalog.restores import Restores, SpaceRecord
 from metad.catalog.spaces import Spaces, space_hosts
 from metad.catalog.versions import Versions
-from metad.jobs.model import Job
-from metad.store import codec, keys
+from metad.model.catalog import PendingWrite, Space
+from metad.model.jobs import Job
+from metad.model.task_results import TaskResult
+from metad.store import keys
 from metad.store.port import MetaStore
-from metad.store.revised import RevisionedStore
-from metad.totals import TaskResult
+from metad.store.revisions import RevisionedStore
+from metad.wire import storage
 
 _FORMAT = b"1"
 
@@ -58,10 +59,10 @@ class Catalog:
         if folder != folder_uuid:
             store.write({keys.FOLDER: folder_uuid.encode()})
         # Of the catalog, not of metad's folder, whose identity may be lost; and of the clock, for a catalog may be an older state of itself.
-        self.start_number = max(codec.decode_number(store.get(keys.START), default=0) + 1, now_ms // 1000)
+        self.start_number = max(storage.decode_number(store.get(keys.START), default=0) + 1, now_ms // 1000)
         """Larger at every start on this catalog."""
         self.store = store = store if isinstance(store, RevisionedStore) else RevisionedStore(store)
-        store.write({keys.START: codec.encode_number(self.start_number)})
+        store.write({keys.START: storage.encode_number(self.start_number)})
         self.history = History(store)
         self.removals = Removals(store)
         self.spaces = Spaces(store)

@@ -21,9 +21,10 @@ from dataclasses import asdict, dataclass, field
 from uuid import uuid4
 
 from asterism_proto.errors import Conflict, Corrupt
-from metad.store import codec, keys
+from metad.store import keys
 from metad.store.port import Changes
-from metad.store.revised import RevisionedStore
+from metad.store.revisions import RevisionedStore
+from metad.wire import storage
 
 _MAX_ID = 1 << 31
 """Identifiers of spaces are uint32 in messages."""
@@ -79,7 +80,7 @@ class History:
     Parameters
     ----------
     store : RevisedStore
-        The catalog. Not thread-safe: called under the lock of `metad.board`.
+        The catalog. Not thread-safe: called under the lock of `metad.change_feed`.
     """
 
     store: RevisionedStore
@@ -128,7 +129,7 @@ class History:
     def highest_ids(self) -> HighestIds:
         """Return the highest identifiers that were assigned."""
         space_id, job_id, load_id = (
-            codec.decode_number(self.store.get(key), default=1) - 1 for key in (keys.NEXT_SPACE, keys.NEXT_JOB, keys.NEXT_LOAD)
+            storage.decode_number(self.store.get(key), default=1) - 1 for key in (keys.NEXT_SPACE, keys.NEXT_JOB, keys.NEXT_LOAD)
         )
         return HighestIds(space_id=space_id, job_id=job_id, load_id=load_id)
 
@@ -160,7 +161,7 @@ class History:
             )
         adoption = Adoption(given_up=dict(given_up), before=self.highest_ids(), last=last)
         number = len(self.store.range(keys.ADOPTIONS)) + 1
-        counters = {key: codec.encode_number(last + 1) for key in keys.COUNTERS}
+        counters = {key: storage.encode_number(last + 1) for key in keys.COUNTERS}
         self.store.write_at({**extra_changes, **counters, keys.adoption(number): _encode_adoption(adoption)}, last + 1)
         self.adoptions.append(adoption)
 

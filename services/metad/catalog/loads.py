@@ -8,12 +8,13 @@ from dataclasses import replace
 
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 from asterism_proto.fingerprints import PartFingerprint
-from metad.catalog.model import Chunk, LoadRecord, LoadState, NewChunk, Seal, Space, PendingWrite
 from metad.catalog.spaces import Spaces
-from metad.ids import HostId, LoadId, SpaceId
-from metad.store import codec, keys
+from metad.model.catalog import Chunk, LoadRecord, LoadState, NewChunk, PendingWrite, Seal, Space
+from metad.model.ids import HostId, LoadId, SpaceId
+from metad.model.task_results import Element
+from metad.store import keys
 from metad.store.port import MetaStore
-from metad.totals import Element
+from metad.wire import storage
 
 _SEEN_INTERVAL_MS = 60_000
 """How often it is written down that a load's client is still there, where nothing else is."""
@@ -31,7 +32,7 @@ class Loads:
         """The number of the last admission; above those of every earlier start."""
         self._admitted: dict[LoadId, dict[HostId, int]] = {}
         """Of each open load: the hosts that may have written it, and their last admissions."""
-        self._next = codec.decode_number(store.get(keys.NEXT_LOAD), default=1)
+        self._next = storage.decode_number(store.get(keys.NEXT_LOAD), default=1)
         self._open: dict[LoadId, LoadRecord] = {}
         self._chunks: dict[LoadId, dict[int, Chunk]] = {}
         self._committed: dict[SpaceId, list[tuple[int, LoadId]]] = {}
@@ -42,7 +43,7 @@ class Loads:
         self._by_resume_key: dict[tuple[SpaceId, str, str], LoadId] = {}
         """(space, resume key, source) -> the load that was committed under these, where the key is not empty."""
         for _, value in store.range(keys.LOADS):
-            self._index_load(codec.decode_load(value))
+            self._index_load(storage.decode_load(value))
         for committed in self._committed.values():
             committed.sort()
         for load_id in self._open:
@@ -79,24 +80,24 @@ class Loads:
             rejected=0,
             seen_ms=now_ms,
         )
-        self._store.write({keys.load(load.load_id): codec.encode_load(load), keys.NEXT_LOAD: codec.encode_number(self._next + 1)})
+        self._store.write({keys.load(load.load_id): storage.encode_load(load), keys.NEXT_LOAD: storage.encode_number(self._next + 1)})
         self._next += 1
         self._index_load(load)
         return load, []
 
     def _resume(self, load: LoadRecord, source: str, now_ms: int) -> LoadRecord:
         load = replace(load, source=source, seen_ms=now_ms)
-        self._store.write({keys.load(load.load_id): codec.encode_load(load)})
+        self._store.write({keys.load(load.load_id): storage.encode_load(load)})
         self._open[load.load_id] = load
         return load
 
     def import_loads(self, space: Space, loads: Sequence[tuple[LoadRecord, tuple[Chunk, ...]]]) -> PendingWrite:
         """Committed loads of another space, with their chunks, under new ids and the old commit numbers."""
         adopted = [replace(load, load_id=LoadId(self._next + i), space_id=space.space_id, space=space.name) for i, (load, _) in enumerate(loads)]
-        changes: dict[bytes, bytes | None] = {keys.NEXT_LOAD: codec.encode_number(self._next + len(adopted))}
+        changes: dict[bytes, bytes | None] = {keys.NEXT_LOAD: storage.encode_number(self._next + len(adopted))}
         for load, (_, chunks) in zip(adopted, loads, strict=True):
-            changes[keys.load(load.load_id)] = codec.encode_load(load)
-            changes |= {keys.chunk(load.load_id, chunk.index): codec.encode_chunk(chunk) for chunk in chunks}
+            changes[keys.load(load.load_id)] = storage.encode_load(load)
+            changes |= {keys.chunk(load.load_id, chunk.index): storage.encode_chunk(chunk) for chunk in chunks}
 
         def apply() -> None:
             self._next += len(adopted)
@@ -113,7 +114,7 @@ class Loads:
             if value is None:
                 newest = f"the newest is {self._next - 1}" if self._next > 1 else "there are none"
                 raise NotFound(f"load {load_id} does not exist; {newest}")
-            load = codec.decode_load(value)
+            load = storage.decode_load(value)
         return load
 
     def chunks(self, load: LoadRecord) -> list[Chunk]:
@@ -144,7 +145,7 @@ class Loads:
         if load.state is not LoadState.OPEN or now_ms - _last_seen_ms(load) < _SEEN_INTERVAL_MS:
             return PendingWrite()
         load = replace(load, seen_ms=now_ms)
-        return PendingWrite({keys.load(load.load_id): codec.encode_load(load)}, lambda: self._open.update({load.load_id: load}))
+        return PendingWrite({keys.load(load.load_id): storage.encode_load(load)}, lambda: self._open.update({load.load_id: load}))
 
     def _writable_chunks(self, load: LoadRecord) -> dict[int, Chunk]:
         if load.state is LoadState.ABANDONED:
@@ -169,7 +170,7 @@ class Loads:
             if changed_chunks:
                 self._chunks[load.load_id].update(changed_chunks)
 
-        return changed_chunks, PendingWrite({**bases_write.changes, **{keys.chunk(load.load_id, i): codec.encode_chunk(chunk) for i, chunk in changed_chunks.items()}}, apply)
+        return changed_chunks, PendingWrite({**bases_write.changes, **{keys.chunk(load.load_id, i): storage.encode_chunk(chunk) for i, chunk in changed_chunks.items()}}, apply)
 
     def _new_chunks(self, load: LoadRecord, known_chunks: dict[int, Chunk], chunks: Sequence[NewChunk]) -> list[NewChunk]:
         """Those of ``chunks`` that are new; refuses those whose index has another content."""
@@ -275,7 +276,7 @@ class Loads:
     def mark_purged(self, load_id: LoadId) -> None:
         """No block of an abandoned load is left anywhere: nobody need be told of it any more."""
         load = replace(self._abandoned[load_id], is_purged=True)
-        self._store.write({keys.load(load_id): codec.encode_load(load)})
+        self._store.write({keys.load(load_id): storage.encode_load(load)})
         self._abandoned[load_id] = load
 
     def forget_abandoned(self, before_ms: int) -> None:
@@ -295,7 +296,7 @@ class Loads:
         return sorted(LoadId(load_id) for load_id in set(load_ids) if load_id not in alive and 0 < load_id < self._next)
 
     def _close_load(self, load: LoadRecord, pending_write: PendingWrite) -> None:
-        self._store.write({**pending_write.changes, keys.load(load.load_id): codec.encode_load(load)})
+        self._store.write({**pending_write.changes, keys.load(load.load_id): storage.encode_load(load)})
         pending_write.apply()
         del self._open[load.load_id]
         del self._chunks[load.load_id]
@@ -350,7 +351,7 @@ class Loads:
         return committed[bisect_right(committed, after, key=lambda pair: pair[0]) :]
 
     def _stored_chunks(self, load_id: LoadId) -> list[Chunk]:
-        return [codec.decode_chunk(value) for _, value in self._store.range(keys.chunks(load_id))]
+        return [storage.decode_chunk(value) for _, value in self._store.range(keys.chunks(load_id))]
 
     def _index_load(self, load: LoadRecord) -> None:
         match load.state:

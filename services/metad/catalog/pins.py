@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from asterism_proto.errors import Busy, InvalidRequest, NotFound
-from metad.catalog.model import Manifest, Pin, Space, PendingWrite
-from metad.ids import PinId, SpaceId
-from metad.store import codec, keys
+from metad.model.catalog import Manifest, PendingWrite, Pin, Space
+from metad.model.ids import PinId, SpaceId
+from metad.store import keys
 from metad.store.port import MetaStore
+from metad.wire import storage
 
 _DEFAULT_TERM_MS = 60_000
 _MIN_TERM_MS = 1_000
@@ -32,8 +33,8 @@ class Pins:
     def __init__(self, store: MetaStore, limits: PinLimits, *, now_ms: int) -> None:
         self._store = store
         self._limits = limits
-        self._next = codec.decode_number(store.get(keys.NEXT_PIN), default=1)
-        stored = (codec.decode_pin(value) for _, value in store.range(keys.PINS))
+        self._next = storage.decode_number(store.get(keys.NEXT_PIN), default=1)
+        stored = (storage.decode_pin(value) for _, value in store.range(keys.PINS))
         self._pins = {pin.pin_id: replace(pin, expires_ms=now_ms + pin.term_ms) for pin in stored}
 
     def create(self, space: Space, manifest: Manifest, *, term_s: float, owner: str, now_ms: int) -> Pin:
@@ -65,7 +66,7 @@ class Pins:
             created_ms=now_ms,
             expires_ms=now_ms + term_ms,
         )
-        self._store.write({keys.pin(pin.pin_id): codec.encode_pin(pin), keys.NEXT_PIN: codec.encode_number(self._next + 1)})
+        self._store.write({keys.pin(pin.pin_id): storage.encode_pin(pin), keys.NEXT_PIN: storage.encode_number(self._next + 1)})
         self._next += 1
         self._pins[pin.pin_id] = pin
         return pin

@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from enum import Enum
 
 from asterism_proto.errors import Corrupt
-from metad.catalog.model import PendingWrite
-from metad.ids import HostId
-from metad.store import codec, keys
+from metad.model.catalog import PendingWrite
+from metad.model.ids import HostId
+from metad.store import keys
 from metad.store.port import MetaStore
+from metad.wire import storage
 
 
 class RemovalKind(Enum):
@@ -49,12 +50,12 @@ class RemovalRequest:
 
 
 class Removals:
-    """The orders of a catalog. Not thread-safe: called under the lock of `metad.board`."""
+    """The orders of a catalog. Not thread-safe: called under the lock of `metad.change_feed`."""
 
     def __init__(self, store: MetaStore) -> None:
         self._store = store
         self._pending = {removal.removal_id: removal for removal in (_decode_removal(value) for _, value in store.range(keys.REMOVALS))}
-        self._next = codec.decode_number(store.get(keys.NEXT_REMOVAL), default=1)
+        self._next = storage.decode_number(store.get(keys.NEXT_REMOVAL), default=1)
         self._cleaned = {keys.last_number(key) for key, _ in store.range(keys.CLEANED_JOBS)}
 
     def of_host(self, host: HostId) -> list[RemovalRequest]:
@@ -73,7 +74,7 @@ class Removals:
         changes: dict[bytes, bytes | None] = {keys.removal(removal.removal_id): _encode_removal(removal) for removal in new_removals}
         changes |= {keys.cleaned_job(job_id): b"1" for job_id in newly_cleaned}
         if new_removals:
-            changes[keys.NEXT_REMOVAL] = codec.encode_number(self._next)
+            changes[keys.NEXT_REMOVAL] = storage.encode_number(self._next)
 
         def apply() -> None:
             self._pending |= {removal.removal_id: removal for removal in new_removals}

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from asterism_proto.errors import NotReady
 from metad.catalog.loads import Loads
-from metad.catalog.model import Chunk, LoadRecord, Manifest, Space, PendingWrite
 from metad.catalog.spaces import Spaces
-from metad.ids import HostId, SpaceId
-from metad.store import codec, keys
+from metad.model.catalog import Chunk, LoadRecord, Manifest, PendingWrite, Space
+from metad.model.ids import HostId, SpaceId
+from metad.store import keys
 from metad.store.port import MetaStore
+from metad.wire import storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,7 @@ class Restores:
     def __init__(self, store: MetaStore, spaces: Spaces, loads: Loads) -> None:
         self._store, self._spaces, self._loads = store, spaces, loads
         self._manifests: dict[SpaceId, Manifest] = {
-            SpaceId(keys.last_number(key)): codec.decode_manifest(value) for key, value in store.range(keys.RESTORES)
+            SpaceId(keys.last_number(key)): storage.decode_manifest(value) for key, value in store.range(keys.RESTORES)
         }
 
     def awaited_manifest(self, space_id: int) -> Manifest | None:
@@ -65,7 +66,7 @@ class Restores:
             now_ms=now_ms,
         )
         loads_write = self._loads.import_loads(space, record.loads)
-        self._store.write({**space_write.changes, **loads_write.changes, keys.restore(space.space_id): codec.encode_manifest(record.manifest)})
+        self._store.write({**space_write.changes, **loads_write.changes, keys.restore(space.space_id): storage.encode_manifest(record.manifest)})
         space_write.apply()
         loads_write.apply()
         self._manifests[space.space_id] = record.manifest

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from asterism_model.schema.schema import Schema
+from asterism_model.validation import NAME_PATTERN
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound, NotReady
-from asterism_proto.schema import Schema
-from asterism_proto.words import NAME_PATTERN
-from metad.catalog.model import Space, PendingWrite
-from metad.ids import HostId, SpaceId
-from metad.store import codec, keys
+from metad.model.catalog import PendingWrite, Space
+from metad.model.ids import HostId, SpaceId
+from metad.store import keys
 from metad.store.port import MetaStore
+from metad.wire import storage
 
 _MAX_EDGE_ID = (1 << 62) - 1
 
@@ -21,11 +22,11 @@ class Spaces:
 
     def __init__(self, store: MetaStore) -> None:
         self._store = store
-        self._by_id = {space.space_id: space for space in map(codec.decode_space, _values(store, keys.SPACES))}
+        self._by_id = {space.space_id: space for space in map(storage.decode_space, _values(store, keys.SPACES))}
         self._by_name = {space.name: space for space in self._by_id.values()}
-        self._next = codec.decode_number(store.get(keys.NEXT_SPACE), default=1)
-        self._commits = {keys.last_number(key): codec.decode_number(value) for key, value in store.range(keys.COMMITS)}
-        self._bases = {(int(key.split(b"/")[-2]), keys.last_number(key)): codec.decode_number(value) for key, value in store.range(keys.BASES)}
+        self._next = storage.decode_number(store.get(keys.NEXT_SPACE), default=1)
+        self._commits = {keys.last_number(key): storage.decode_number(value) for key, value in store.range(keys.COMMITS)}
+        self._bases = {(int(key.split(b"/")[-2]), keys.last_number(key)): storage.decode_number(value) for key, value in store.range(keys.BASES)}
 
     def all(self) -> list[Space]:
         """By id."""
@@ -55,7 +56,7 @@ class Spaces:
             reason = "has another schema" if if_not_exists else "exists"
             raise Conflict(f"space {name!r} {reason} already (id {existing.space_id}); drop it first or choose another name")
         space = self._make_space(name, schema, storageds, now_ms)
-        self._store.write({keys.space(space.space_id): codec.encode_space(space), keys.NEXT_SPACE: codec.encode_number(self._next + 1)})
+        self._store.write({keys.space(space.space_id): storage.encode_space(space), keys.NEXT_SPACE: storage.encode_number(self._next + 1)})
         self._next += 1
         self._put(space)
         return space, True
@@ -72,11 +73,11 @@ class Spaces:
         space = self._make_space(name, schema, storageds, now_ms)
         bases: dict[tuple[int, int], int] = {(space.space_id, type_id): base for type_id, base in enumerate(next_edge_ids) if base}
         changes: dict[bytes, bytes | None] = {
-            keys.space(space.space_id): codec.encode_space(space),
-            keys.NEXT_SPACE: codec.encode_number(self._next + 1),
-            keys.commit(space.space_id): codec.encode_number(last_commit),
+            keys.space(space.space_id): storage.encode_space(space),
+            keys.NEXT_SPACE: storage.encode_number(self._next + 1),
+            keys.commit(space.space_id): storage.encode_number(last_commit),
         }
-        changes |= {keys.base(*key): codec.encode_number(base) for key, base in bases.items()}
+        changes |= {keys.base(*key): storage.encode_number(base) for key, base in bases.items()}
 
         def apply() -> None:
             self._next += 1
@@ -118,7 +119,7 @@ class Spaces:
     def set_version(self, space: Space, version: int) -> PendingWrite:
         """The space with a newer current version."""
         space = replace(space, version=version)
-        return PendingWrite({keys.space(space.space_id): codec.encode_space(space)}, lambda: self._put(space))
+        return PendingWrite({keys.space(space.space_id): storage.encode_space(space)}, lambda: self._put(space))
 
     def last_commit(self, space_id: SpaceId) -> int:
         """The newest commit number of a space; 0 = none."""
@@ -131,7 +132,7 @@ class Spaces:
     def next_commit(self, space_id: SpaceId) -> tuple[int, PendingWrite]:
         """The next commit number of a space."""
         number = self.last_commit(space_id) + 1
-        return number, PendingWrite({keys.commit(space_id): codec.encode_number(number)}, lambda: self._commits.update({space_id: number}))
+        return number, PendingWrite({keys.commit(space_id): storage.encode_number(number)}, lambda: self._commits.update({space_id: number}))
 
     def allocate_edge_ids(self, space_id: SpaceId, runs: Sequence[tuple[int, int]]) -> tuple[list[int], PendingWrite]:
         """First edge ids for runs of (edge type, rows), never given before."""
@@ -144,7 +145,7 @@ class Spaces:
                 raise InvalidRequest(f"edge type {type_id}: {rows} more edge ids after {base} pass 2^62")
             first_ids.append(base)
             bases[space_id, type_id] = base + rows
-            changes[keys.base(space_id, type_id)] = codec.encode_number(base + rows)
+            changes[keys.base(space_id, type_id)] = storage.encode_number(base + rows)
 
         def apply() -> None:
             self._bases = bases

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from asterism_proto.errors import NotFound
-from metad import wire
-from metad.catalog.model import Manifest, Space, PendingWrite
 from metad.catalog.spaces import Spaces
-from metad.ids import SpaceId
-from metad.jobs.model import Job
-from metad.store import codec, keys
+from metad.model.catalog import Manifest, PendingWrite, Space
+from metad.model.ids import SpaceId
+from metad.model.jobs import Job
+from metad.model.task_results import TaskResult
+from metad.store import keys
 from metad.store.port import MetaStore
-from metad.totals import TaskResult
+from metad.wire import catalog, storage
 
 
 class Versions:
@@ -22,7 +22,7 @@ class Versions:
         self._spaces = spaces
         self._served: dict[SpaceId, tuple[Manifest, ...]] = {}
         for _, value in store.range(keys.VERSIONS):
-            manifest = codec.decode_manifest(value)
+            manifest = storage.decode_manifest(value)
             self._served[manifest.space_id] = (*self._served.get(manifest.space_id, ()), manifest)
 
     def served_versions(self, space_id: SpaceId) -> tuple[Manifest, ...]:
@@ -48,7 +48,7 @@ class Versions:
 
     def publish(self, space: Space, job: Job, result: TaskResult, *, now_ms: int, origin: Manifest | None = None) -> PendingWrite:
         """A finished build as the current version of its space, or what a restore brought back of ``origin``: manifest and space in one step."""
-        manifest = wire.with_digest(
+        manifest = catalog.with_digest(
             Manifest(
                 space_id=space.space_id,
                 version=job.version,
@@ -62,7 +62,7 @@ class Versions:
             )
         )
         if origin is not None:
-            original = wire.original_manifest(origin)
+            original = catalog.original_manifest(origin)
             manifest = replace(origin, space_id=space.space_id, job_id=job.job_id, origin_space_id=original.space_id, origin_job_id=original.job_id)
         space_write = self._spaces.set_version(space, job.version)
 
@@ -70,7 +70,7 @@ class Versions:
             space_write.apply()
             self._served[space.space_id] = (*self.served_versions(space.space_id), manifest)
 
-        return PendingWrite({**space_write.changes, keys.version(space.space_id, job.version): codec.encode_manifest(manifest)}, apply)
+        return PendingWrite({**space_write.changes, keys.version(space.space_id, job.version): storage.encode_manifest(manifest)}, apply)
 
     def retire(self, space_id: SpaceId, versions: list[int]) -> PendingWrite:
         """The end of old versions: storageds then delete them."""

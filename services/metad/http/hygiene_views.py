@@ -8,10 +8,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from asterism_proto.hygiene import OWN_WEIGHTS, compute_weight_stats
-from asterism_proto.schema import Schema
+from asterism_model.schema.schema import Schema
+from asterism_model.weight_stats import OWN_WEIGHTS, compute_weight_stats
 from metad.http.views import ApiModel
-from metad.totals import Element, PartitionStats
+from metad.model.task_results import Element, PartitionStats
 
 
 class WeightStatsView(ApiModel):

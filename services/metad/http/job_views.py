@@ -9,10 +9,10 @@ from pydantic import Field
 
 from metad.http.hygiene_views import WeightStatsView
 from metad.http.views import ApiModel
-from metad.jobs.kinds import redacted_options
-from metad.jobs.model import Job, JobState, Task
-from metad.jobs.pace import task_eta_s, job_progress
-from metad.totals import Element, TaskOutput
+from metad.jobs.progress import job_progress, task_eta_s
+from metad.model.job_kinds import redacted_options
+from metad.model.jobs import Job, JobState, Task
+from metad.model.task_results import Element, TaskOutput
 
 ElementName = Literal["node", "edge"]
 StateName = Literal["QUEUE", "RUNNING", "FINISHED", "FAILED", "STOPPED"]

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
+from asterism_model.schema.schema import Schema
 from asterism_proto.errors import NotFound
-from asterism_proto.schema import Schema
 from metad.http.hygiene_views import WeightStatsView, weight_stats_views
 from metad.http.job_views import JobPageView, JobView, NewJob, StateName, job_view
 from metad.http.views import HostView, NewSpace, Problem, SpaceView, VersionView, host_view, space_view, version_view
-from metad.jobs.model import Job, JobState
+from metad.model.jobs import Job, JobState
 from metad.service import CatalogService
 
 JobNumber = Annotated[str, Path(description="The job's id.", examples=["12"])]

@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from asterism_proto.hygiene import OWN_WEIGHTS
-from asterism_proto.schema import Schema
-from metad.catalog.model import Manifest, Pin, Space
+from asterism_model.schema.schema import Schema
+from asterism_model.weight_stats import OWN_WEIGHTS
 from metad.catalog.spaces import parts_by_host
-from metad.cluster import Host
-from metad.totals import Element, PartitionStats
+from metad.hosts import Host
+from metad.model.catalog import Manifest, Pin, Space
+from metad.model.task_results import Element, PartitionStats
 
 
 class ApiModel(BaseModel):

@@ -1,7 +1,7 @@
 """The thin shell around `machine`: it feeds events, writes what the machine commands, then takes the new state on.
 
 One event is one write, so that whatever a crash leaves behind is a state that the machine was in. Called under the
-board's lock by `metad.service`, `metad.attendance` and `metad.upkeep`.
+board's lock by `metad.service`, `metad.heartbeats` and `metad.maintenance`.
 """
 
 from __future__ import annotations
@@ -10,21 +10,23 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from asterism_model.indexes import Index, declared_indexes, index_from_options
 from asterism_proto.errors import Conflict, InvalidRequest
-from asterism_proto.indexes import Index, declared_indexes, index_from_options
-from metad.board import ChangeFeed
 from metad.catalog.catalog import Catalog
-from metad.catalog.model import Manifest, Space, PendingWrite
 from metad.catalog.spaces import parts_by_host
+from metad.change_feed import ChangeFeed
 from metad.clock import Clock
-from metad.cluster import Host, Role
-from metad.ids import HostId, JobId, SpaceId
-from metad.jobs import machine, model
-from metad.jobs.kinds import find_kind, normalize_options
-from metad.jobs.leftovers import leftover_removals
-from metad.jobs.model import Job, MachineState, JobPolicy, JobState, Task
-from metad.store import codec, keys
+from metad.hosts import Host, Role
+from metad.jobs import machine
+from metad.jobs.retention import leftover_removals
+from metad.model import jobs
+from metad.model.catalog import Manifest, PendingWrite, Space
+from metad.model.ids import HostId, JobId, SpaceId
+from metad.model.job_kinds import find_kind, normalize_options
+from metad.model.jobs import Job, JobPolicy, JobState, MachineState, Task
+from metad.store import keys
 from metad.store.port import MetaStore
+from metad.wire import storage
 
 logger = logging.getLogger(__name__)
 
@@ -63,13 +65,13 @@ class Driver:
                 raise InvalidRequest(f"index {index.describe(space.schema)}: the schema declares it, so that every version has it")
             options |= {"on": index.column}  # equal wishes are equal options
         commands = self.apply_event(
-            model.SubmitJob(
+            jobs.SubmitJob(
                 now_ms=self._clock(),
                 space_id=space.space_id,
                 space=space.name,
                 kind=kind,
                 cut=cut,
-                shares=tuple(model.HostParts(host=host, parts=tuple(parts)) for host, parts in sorted(parts_by_host(space).items())),
+                shares=tuple(jobs.HostParts(host=host, parts=tuple(parts)) for host, parts in sorted(parts_by_host(space).items())),
                 paired=tuple(t.name for t in space.schema.edge_types) if space.schema.has_in else (),
                 options=options,
                 version=version,
@@ -78,7 +80,7 @@ class Driver:
                 declared=declared_indexes(space.schema),
             )
         )
-        return self._state.jobs[next(command.job_id for command in commands if isinstance(command, model.ReturnJob))]
+        return self._state.jobs[next(command.job_id for command in commands if isinstance(command, jobs.ReturnJob))]
 
     def _awaited_manifest(self, space: Space) -> Manifest:
         """What a space waits for."""
@@ -89,7 +91,7 @@ class Driver:
 
     def stop(self, job_id: int) -> Job:
         """Order a job's end."""
-        self.apply_event(model.StopJob(now_ms=self._clock(), job_id=JobId(job_id)))
+        self.apply_event(jobs.StopJob(now_ms=self._clock(), job_id=JobId(job_id)))
         return machine.find_job(self._state, job_id)
 
     def recover(self, job_id: int) -> Job:
@@ -97,7 +99,7 @@ class Driver:
         job = machine.find_job(self._state, job_id)
         if self._catalog.spaces.get(job.space_id) is None:
             raise Conflict(f"job {job_id} is of space {job.space!r} (id {job.space_id}), which was dropped: there is nothing to go on with")
-        self.apply_event(model.RecoverJob(now_ms=self._clock(), job_id=JobId(job_id)), extra_write=self._catalog.removals.cancel_job(job_id))
+        self.apply_event(jobs.RecoverJob(now_ms=self._clock(), job_id=JobId(job_id)), extra_write=self._catalog.removals.cancel_job(job_id))
         return machine.find_job(self._state, job_id)
 
     def drop_space(self, space: Space) -> None:
@@ -106,7 +108,7 @@ class Driver:
         for job in self._state.jobs.values():
             if job.space_id == space.space_id:
                 pending_write = PendingWrite({**pending_write.changes, **_result_deletions(job)}, pending_write.apply)
-        self.apply_event(model.SpaceDropped(now_ms=self._clock(), space_id=space.space_id), extra_write=pending_write)
+        self.apply_event(jobs.SpaceDropped(now_ms=self._clock(), space_id=space.space_id), extra_write=pending_write)
         self._change_feed.advance()
         logger.info("space_dropped", extra={"space": space.name, "space_id": space.space_id})
 
@@ -118,7 +120,7 @@ class Driver:
         """What a storaged should be working on."""
         return machine.assigned_tasks(self._state, host)
 
-    def apply_event(self, event: model.Event, *, extra_write: PendingWrite | None = None) -> list[model.Command]:
+    def apply_event(self, event: jobs.Event, *, extra_write: PendingWrite | None = None) -> list[jobs.Command]:
         """Let the machine decide on ``event``, make that durable (with ``extra_write``, in one write), and only then true."""
         state, commands = machine.handle(self._state, event)
         changes: dict[bytes, bytes | None] = dict(extra_write.changes) if extra_write else {}
@@ -128,31 +130,31 @@ class Driver:
             changes |= pending_write.changes
             callbacks.append(pending_write.apply)
         if (state.next_job, state.next_task) != (self._state.next_job, self._state.next_task):
-            changes |= {keys.NEXT_JOB: codec.encode_number(state.next_job), keys.NEXT_TASK: codec.encode_number(state.next_task)}
+            changes |= {keys.NEXT_JOB: storage.encode_number(state.next_job), keys.NEXT_TASK: storage.encode_number(state.next_task)}
         if changes:
             self._store.write(changes)
         state_before, self._state = self._state, state
         for apply in callbacks:
             apply()
-        if any(isinstance(command, model.NotifyStorageds | model.PublishVersion) for command in commands):
+        if any(isinstance(command, jobs.NotifyStorageds | jobs.PublishVersion) for command in commands):
             self._change_feed.advance()
         _log_changes(state_before, state)
         return commands
 
-    def _command_write(self, command: model.Command) -> PendingWrite:
+    def _command_write(self, command: jobs.Command) -> PendingWrite:
         match command:
-            case model.SaveJob(job=job):
-                return PendingWrite({keys.job(job.job_id): codec.encode_job(job)})
-            case model.SaveResult(job_id=job_id, task_id=task_id, result=result):
-                return PendingWrite({keys.result(job_id, task_id): codec.encode_result(result)})
-            case model.PublishVersion(job=job, result=result):
+            case jobs.SaveJob(job=job):
+                return PendingWrite({keys.job(job.job_id): storage.encode_job(job)})
+            case jobs.SaveResult(job_id=job_id, task_id=task_id, result=result):
+                return PendingWrite({keys.result(job_id, task_id): storage.encode_result(result)})
+            case jobs.PublishVersion(job=job, result=result):
                 space = self._catalog.spaces.get(job.space_id)
                 assert space is not None  # the jobs of a dropped space are stopped
                 pending_write = self._catalog.publish(space, job, result, now_ms=self._clock())
                 return PendingWrite({**pending_write.changes, **_result_deletions(job)}, pending_write.apply)
-            case model.DeleteJob(job_id=job_id):
+            case jobs.DeleteJob(job_id=job_id):
                 return self._delete_job(self._state.jobs[job_id])
-            case model.ReturnJob() | model.NotifyStorageds():
+            case jobs.ReturnJob() | jobs.NotifyStorageds():
                 return PendingWrite()
 
     def _delete_job(self, job: Job) -> PendingWrite:
@@ -176,23 +178,23 @@ def _load_state(store: MetaStore, catalog: Catalog, hosts: Iterable[Host], polic
     """The machine's state as the store has it. Hosts that were there count as there until their lease ends."""
     jobs_by_id = {}
     for _, value in store.range(keys.JOBS):
-        job = codec.decode_job(value)
+        job = storage.decode_job(value)
         jobs_by_id[job.job_id] = replace(job, tasks=tuple(_restore_result(store, job, task) for task in job.tasks))
     manifests = {SpaceId(space.space_id): catalog.versions.get(space, space.version) for space in catalog.spaces.all() if space.version}
     current_versions = {
-        space_id: model.CurrentVersion(version=manifest.version, cut=manifest.cut, indexes=manifest.indexes) for space_id, manifest in manifests.items()
+        space_id: jobs.CurrentVersion(version=manifest.version, cut=manifest.cut, indexes=manifest.indexes) for space_id, manifest in manifests.items()
     }
     return MachineState(
         policy=policy,
         jobs=jobs_by_id,
         hosts={
-            host.uuid: model.HostStatus(incarnation=host.incarnation, online=host.online, since_ms=now_ms)
+            host.uuid: jobs.HostStatus(incarnation=host.incarnation, online=host.online, since_ms=now_ms)
             for host in hosts
             if host.role is Role.STORAGED
         },
         published=current_versions,
-        next_job=codec.decode_number(store.get(keys.NEXT_JOB), default=1),
-        next_task=codec.decode_number(store.get(keys.NEXT_TASK), default=1),
+        next_job=storage.decode_number(store.get(keys.NEXT_JOB), default=1),
+        next_task=storage.decode_number(store.get(keys.NEXT_TASK), default=1),
     )
 
 
@@ -200,7 +202,7 @@ def _restore_result(store: MetaStore, job: Job, task: Task) -> Task:
     if task.state is not JobState.FINISHED:
         return task
     value = store.get(keys.result(job.job_id, task.task_id))
-    return task if value is None else replace(task, result=codec.decode_result(value))
+    return task if value is None else replace(task, result=storage.decode_result(value))
 
 
 def _log_changes(before: MachineState, after: MachineState) -> None:

@@ -14,13 +14,13 @@ from typing import Any
 from asterism_proto.durable import make_folder, write_durably
 from asterism_proto.errors import Conflict, Corrupt
 from asterism_proto.fingerprints import FingerprintMismatch
-from storaged import children
-from storaged.build.marks import remove_completions, part_folder
-from storaged.build.part import build_part, expected_rows, completed_result
+from storaged import subprocesses
+from storaged.build.marks import part_folder, remove_completions
+from storaged.build.partition import build_part, completed_result, expected_rows
 from storaged.build.progress import ProgressReporter
-from storaged.build.task import MIB, RESULT_FILE, PartResult, BuildTask, task_result
-from storaged.store.graph import BlockStore, InvalidContent
-from storaged.store.pages import reload_images
+from storaged.build.task_records import MIB, RESULT_FILE, BuildTask, PartResult, task_result
+from storaged.store.block_store import BlockStore, InvalidContent
+from storaged.store.huge_pages import reload_images
 from storaged.store.tables import STAT_FOLDER, StatStore
 
 
@@ -65,7 +65,7 @@ def run(path: Path, progress: ProgressReporter) -> dict[str, Any]:
 
 def main(arguments: list[str]) -> int:
     """Carry out the task in a file; return the exit status."""
-    return children.main(arguments, run, permanent=(Conflict, FingerprintMismatch, InvalidContent))
+    return subprocesses.main(arguments, run, permanent=(Conflict, FingerprintMismatch, InvalidContent))
 
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto.schema import Feature
-from storaged.build.kernels import copy_lists
-from storaged.build.source import Sections, Tombstones, BuildContext
-from storaged.store.graph import BlockRef
+from asterism_model.schema.schema import Feature
+from storaged.build.block_kernels import copy_lists
+from storaged.build.source import BuildContext, Sections, Tombstones
+from storaged.store.block_store import BlockRef
 
 I64 = NDArray[np.int64]
 CHUNK = 1 << 18

@@ -7,14 +7,14 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
+from storaged.build.checkpoints import StepState
 from storaged.build.columns import build_columns
 from storaged.build.rows import RowMap
 from storaged.build.source import BuildContext
 from storaged.build.spool import split_into_buckets
-from storaged.build.steps import StepState
 from storaged.build.unit import Unit
 from storaged.store import keys
-from storaged.store.graph import EDGE_FEATURES, BlockRef
+from storaged.store.block_store import EDGE_FEATURES, BlockRef
 
 I64 = NDArray[np.int64]
 

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto.indexes import RANGE
-from asterism_proto.meaning import EDGE
-from graphkit.jit import kernel, as_kernel_array
-from graphkit.order import sort_keys
+from asterism_graphkit.arrays.sort_keys import sort_keys
+from asterism_graphkit.compile.jit import as_kernel_array, kernel
+from asterism_model.filters.binding import EDGE
+from asterism_model.indexes import RANGE
+from storaged.build.checkpoints import StepState
 from storaged.build.indexes import IndexBuild, IndexWeights, build_index, column_place
 from storaged.build.rows import RowMap
 from storaged.build.source import BuildContext
-from storaged.build.steps import StepState
 from storaged.build.timed import sort_row_slots
 from storaged.build.unit import Unit
-from storaged.store.ordered import OWN_WEIGHT_NAME
+from storaged.store.column_index import OWN_WEIGHT_NAME
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

@@ -10,27 +10,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_model.schema.schema import EdgeType
+from asterism_model.schema.time_columns import edge_time_dtype, has_symmetric_times, neighbor_time
 from asterism_proto.errors import Internal, InvalidRequest
-from asterism_proto.schema import EdgeType
-from asterism_proto.times import has_symmetric_times, neighbor_time, edge_time_dtype
+from storaged.build.block_kernels import DELETED, apply_deletes, mix_records, sort_by_row, sort_rows, weight_bits
+from storaged.build.checkpoints import StepState
 from storaged.build.edge_features import build_features
 from storaged.build.edge_indexes import build_edge_indexes
 from storaged.build.hub import build_alias_rows
-from storaged.build.kernels import DELETED, sort_by_row, weight_bits, mix_records, apply_deletes, sort_rows
 from storaged.build.near import edge_column_files, edge_column_values, value_bits
 from storaged.build.nodes import CHUNK, MAX_ROWS
-from storaged.build.packed import narrow_ids, build_packed_rows
+from storaged.build.packed import build_packed_rows, narrow_ids
 from storaged.build.rows import RowMap
-from storaged.build.source import Sections, BuildContext
+from storaged.build.source import BuildContext, Sections
 from storaged.build.spool import Bucket, Records, split_into_buckets
-from storaged.build.steps import StepState
 from storaged.build.table import WEIGHT
-from storaged.build.task import PartitionStats
-from storaged.build.timed import edge_times, build_time_order, build_time_sums, time_bits
+from storaged.build.task_records import PartitionStats
+from storaged.build.timed import build_time_order, build_time_sums, edge_times, time_bits
 from storaged.build.unit import Unit
-from storaged.build.weights import InvalidWeights, WeightResult, check_weights, manifest_tables, edge_weight_values, build_weights
+from storaged.build.weights import InvalidWeights, WeightResult, build_weights, check_weights, edge_weight_values, manifest_tables
 from storaged.store import keys
-from storaged.store.graph import IN_EDGE_DELETES, IN_EDGES, OUT_EDGE_DELETES, OUT_EDGES, BlockRef
+from storaged.store.block_store import IN_EDGE_DELETES, IN_EDGES, OUT_EDGE_DELETES, OUT_EDGES, BlockRef
 
 I64 = NDArray[np.int64]
 F32 = NDArray[np.float32]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_graphkit.random.alias import LEFTOVER_TOLERANCE, build_rows, row_sums
 from asterism_proto.errors import Internal
-from graphkit.alias import LEFTOVER_TOLERANCE, build_rows, row_sums
-from storaged.build.kernels import threshold_block
+from storaged.build.block_kernels import threshold_block
+from storaged.build.checkpoints import StepState
 from storaged.build.source import BuildContext
-from storaged.build.steps import StepState
 from storaged.build.sweep import AliasSweep
 from storaged.build.table import BlockSums
 from storaged.store.tables import SCRATCH_ROWS, Columns
@@ -49,7 +49,7 @@ def _split_blocks(weights: F32, total: float, *, heavy: bool) -> Iterator[Column
 
 
 def build_heavy_row(weights: F32, alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32]) -> float:
-    """Write the thresholds of one row; gives the sum of its weights. The bits are those of `graphkit.alias.build_rows`.
+    """Write the thresholds of one row; gives the sum of its weights. The bits are those of `asterism_graphkit.random.alias.build_rows`.
 
     Parameters
     ----------

@@ -11,22 +11,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_graphkit.arrays.sort_keys import sort_keys
+from asterism_graphkit.compile.jit import as_kernel_array
+from asterism_graphkit.operators import graph_labels
+from asterism_graphkit.random import alias
+from asterism_model.filters.binding import NODE, resolve_column
+from asterism_model.indexes import HASH, Index
 from asterism_proto.errors import Internal
-from asterism_proto.indexes import HASH, Index
-from asterism_proto.meaning import NODE, resolve_column
-from graphkit import alias, labels
-from graphkit.jit import as_kernel_array
-from graphkit.order import sort_keys
+from storaged.build.checkpoints import StepState
 from storaged.build.rows import RowMap
 from storaged.build.source import BuildContext
 from storaged.build.spool import Records, split_into_buckets
-from storaged.build.steps import StepState
 from storaged.build.table import MAX_DISTANCE
 from storaged.build.unit import Unit
 from storaged.build.weights import weight_inputs
-from storaged.reread import law
+from storaged.store.column_index import BLOCK_SIZES, OWN_WEIGHT_NAME, file_prefix, level_block_sizes, manifest_entry
 from storaged.store.image_writer import AppendFile
-from storaged.store.ordered import OWN_WEIGHT_NAME, BLOCK_SIZES, manifest_entry, level_block_sizes, file_prefix
+from storaged.version_tasks import alias_audit
 
 I64 = NDArray[np.int64]
 _CHUNK = BLOCK_SIZES[-1]
@@ -167,7 +168,7 @@ def _read(context: BuildContext, index: Index, column_key: str, row_map: RowMap,
         return image.map(f"{name}.weights")[rows] if f"{name}.weights" in image else np.ones(rows.size, np.float32)
     if texts is not None:
         low = int(rows[0]) if rows.size else 0
-        hashes = labels.hash_strings(*texts, low, int(rows[-1]) + 1 - low if rows.size else 0)
+        hashes = graph_labels.hash_strings(*texts, low, int(rows[-1]) + 1 - low if rows.size else 0)
         return hashes[rows - low]
     values = image.map(f"{name}.c{column_key.partition('e')[0]}.values")[rows]
     return values if column.element is None else values.reshape(rows.size, math.prod(values.shape[1:]))[:, column.element]
@@ -207,7 +208,7 @@ def _write_order(index_build: IndexBuild) -> StepState:
             continue
         keys = ((coarse - _HALF) << 1) | fine
         if texts is not None:
-            ordered, starts, hashes = labels.group_strings(keys, row, *texts)
+            ordered, starts, hashes = graph_labels.group_strings(keys, row, *texts)
             first = int(hashes[0])
             if first == bucket_end.key and (bucket_end.groups > 1 or starts.size > 1 or _text(*texts, bucket_end.row) != _text(*texts, int(ordered[0]))):
                 raise Internal(f"part {context.part}: two texts of {prefix} have one hash, and more nodes than the memory limit allows; raise it")
@@ -288,8 +289,8 @@ def _tables(context: BuildContext, table_prefix: str, prefix: str, file: str) ->
         for level in levels:
             bounds = np.append(np.arange(0, chunk.size, level.step), chunk.size)
             alias_threshold, alias_fraction, sums = alias.build_rows(bounds, chunk)
-            max_errors, fault = law.new_outputs()
-            law.audit_rows(as_kernel_array(bounds), as_kernel_array(chunk), as_kernel_array(sums), as_kernel_array(alias_threshold), as_kernel_array(alias_fraction), 0.0, MAX_DISTANCE, max_errors, fault)
+            max_errors, fault = alias_audit.new_outputs()
+            alias_audit.audit_rows(as_kernel_array(bounds), as_kernel_array(chunk), as_kernel_array(sums), as_kernel_array(alias_threshold), as_kernel_array(alias_fraction), 0.0, MAX_DISTANCE, max_errors, fault)
             if fault[1]:
                 raise Internal(f"part {context.part}: {table_prefix}: the table of rows {low + int(fault[0]) * level.step} on is not the law of its weights")
             level.threshold_file.append(alias_threshold)

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_graphkit.operators import graph_labels
 from asterism_proto.errors import Internal
-from graphkit import labels
+from storaged.build.checkpoints import StepState
 from storaged.build.source import BuildContext
 from storaged.build.spool import Records, split_into_buckets
-from storaged.build.steps import StepState
 from storaged.build.unit import Unit
 
 _CHUNK = 1 << 18
@@ -58,7 +58,7 @@ def _build_index(context: BuildContext, name: str, column: str, rows: int) -> St
         for low in range(0, rows, _CHUNK):
             count = min(_CHUNK, rows - low)
             labelled = np.flatnonzero(np.diff(indptr[low : low + count + 1]))
-            yield labels.hash_strings(indptr, values, low, count)[labelled], labelled + low
+            yield graph_labels.hash_strings(indptr, values, low, count)[labelled], labelled + low
 
     out_rows = context.image.create_append(f"{name}.label_rows", np.uint32)
     out_hash, out_indptr = context.image.create_append(f"{name}.label_hash", np.int64), context.image.create_append(f"{name}.label_indptr", np.int64)
@@ -67,7 +67,7 @@ def _build_index(context: BuildContext, name: str, column: str, rows: int) -> St
         row_hashes, row_numbers = bucket.records
         if not row_hashes.size:
             continue
-        ordered, starts, hashes = labels.group_strings(row_hashes, row_numbers, indptr, values)
+        ordered, starts, hashes = graph_labels.group_strings(row_hashes, row_numbers, indptr, values)
         if hashes[0] == bucket_end.hash:
             # More nodes of one label than fit in memory at once: the group goes on.
             if bucket_end.groups > 1 or starts.size > 1 or _text(indptr, values, bucket_end.row) != _text(indptr, values, int(ordered[0])):

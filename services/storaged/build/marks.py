@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from asterism_proto.durable import make_folder, write_durably
-from storaged.build.task import PartResult
-from storaged.store.checked import MANIFEST
+from storaged.build.task_records import PartResult
+from storaged.store.checksums import MANIFEST
 
 _DONE = "done"
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto.schema import EdgeType
-from graphkit.order import sort_keys
+from asterism_graphkit.arrays.sort_keys import sort_keys
+from asterism_model.schema.schema import EdgeType
 from storaged.build.source import Sections
 from storaged.build.timed import time_bits
 from storaged.build.weights import COLUMN_PREFIX
@@ -30,5 +30,5 @@ def edge_column_values(edge_type: EdgeType, sections: Sections, rows: int) -> tu
 
 
 def value_bits(values: NDArray[Any], number: int) -> NDArray[np.uint32]:
-    """What `storaged.build.kernels.mix_records` mixes of the values of the ``number``-th such feature: so that they can not change places."""
+    """What `storaged.build.block_kernels.mix_records` mixes of the values of the ``number``-th such feature: so that they can not change places."""
     return time_bits(sort_keys(values) ^ np.int64(number + 1))

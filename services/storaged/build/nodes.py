@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_graphkit.relabel.hash_index import fill_index, index_slots
 from asterism_proto.errors import Internal, InvalidRequest
-from graphkit.index import fill_index, index_slots
+from storaged.build.block_kernels import audit_nodes, fold_nodes, scatter_nodes
+from storaged.build.checkpoints import StepState
 from storaged.build.columns import build_columns
 from storaged.build.indexes import build_indexes
-from storaged.build.kernels import audit_nodes, fold_nodes, scatter_nodes
 from storaged.build.labels import build_labels
 from storaged.build.names import check_string_ids
 from storaged.build.rows import RowMap
 from storaged.build.source import BuildContext
 from storaged.build.spool import Records, split_into_buckets
-from storaged.build.steps import StepState
 from storaged.build.table import WEIGHT
-from storaged.build.task import PartitionStats
+from storaged.build.task_records import PartitionStats
 from storaged.build.unit import InputDigest, Unit
-from storaged.build.weights import InvalidWeights, WeightResult, manifest_tables, build_node_weights, build_weights
+from storaged.build.weights import InvalidWeights, WeightResult, build_node_weights, build_weights, manifest_tables
 from storaged.store import keys
-from storaged.store.graph import NODES, BlockRef
+from storaged.store.block_store import NODES, BlockRef
 
 I64 = NDArray[np.int64]
 CHUNK = 1 << 18

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import kernel, as_kernel_array
+from asterism_graphkit.compile.jit import as_kernel_array, kernel
+from storaged.build.checkpoints import StepState
 from storaged.build.source import BuildContext
-from storaged.build.steps import StepState
 from storaged.store.image import NO_NEIGHBOR, pack_pairs
 
 F64 = NDArray[np.float64]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.index import find
+from asterism_graphkit.relabel.hash_index import find
 
 I64 = NDArray[np.int64]
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.split import part_of
-from graphkit.times import encode_times
+from asterism_graphkit.arrays.time_keys import encode_times
+from asterism_graphkit.random.partition_choice import part_of
+from storaged.build.checkpoints import PartSteps
 from storaged.build.progress import ProgressReporter
 from storaged.build.spool import Records, split_into_buckets
-from storaged.build.steps import PartSteps
-from storaged.build.task import BuildTask
+from storaged.build.task_records import BuildTask
 from storaged.build.unit import InputDigest, PartUnitCache
-from storaged.store.graph import NODE_REVIVALS, NODE_DELETES, NODE_TIMES, BlockRef, BlockStore
+from storaged.store.block_store import NODE_DELETES, NODE_REVIVALS, NODE_TIMES, BlockRef, BlockStore
 from storaged.store.image_writer import ArrayFiles, ImageWriter
 from storaged.store.tables import StatStore
 
@@ -76,7 +76,7 @@ class NodeTimes:
     ids: I64
     """int64[n], ascending: those that have any."""
     keys: I64
-    """int64[n], as `graphkit.times.keys_of` has them."""
+    """int64[n], as `asterism_graphkit.arrays.time_keys.keys_of` has them."""
 
     def lookup(self, ids: I64) -> I64:
         """int64[m]: the time of each node; 0 where none was written, as features do."""

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.split import group_by_key
+from asterism_graphkit.random.partition_choice import group_by_key
 
 Records = tuple[NDArray[Any], ...]
 """Columns of equal length."""

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.alias import sweep
-from graphkit.jit import as_kernel_array
-from storaged.build.kernels import alias_ids
+from asterism_graphkit.compile.jit import as_kernel_array
+from asterism_graphkit.random.alias import sweep
+from storaged.build.block_kernels import alias_ids
 from storaged.store.tables import Columns
 
 I64 = NDArray[np.int64]
@@ -47,7 +47,7 @@ class SweepPosition:
 
 
 class AliasSweep:
-    """Drives `graphkit.alias.sweep` over two streams of (position, id, p) and writes two.
+    """Drives `asterism_graphkit.random.alias.sweep` over two streams of (position, id, p) and writes two.
 
     Parameters
     ----------

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_graphkit.random.alias import LEFTOVER_TOLERANCE, SUM_BLOCK, neumaier_sum
 from asterism_proto.errors import Internal
-from graphkit.alias import SUM_BLOCK, LEFTOVER_TOLERANCE, neumaier_sum
-from storaged.build.kernels import audit_table, threshold_block
+from storaged.build.block_kernels import audit_table, threshold_block
+from storaged.build.checkpoints import StepState
 from storaged.build.source import BuildContext
-from storaged.build.steps import StepState
-from storaged.build.sweep import SweepPosition, AliasSweep
+from storaged.build.sweep import AliasSweep, SweepPosition
 from storaged.store import keys
 from storaged.store.image import interleave_ids
 from storaged.store.tables import SCRATCH_ROWS, Columns, TableExtent, TableWriter

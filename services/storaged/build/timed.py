@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto.schema import EdgeType
-from graphkit.jit import kernel, as_kernel_array
-from graphkit.times import encode_times, running_weight_sums
-from storaged.build.source import COLUMN_PREFIX, Sections, BuildContext
-from storaged.build.steps import StepState
+from asterism_graphkit.arrays.time_keys import encode_times, running_weight_sums
+from asterism_graphkit.compile.jit import as_kernel_array, kernel
+from asterism_model.schema.schema import EdgeType
+from storaged.build.checkpoints import StepState
+from storaged.build.source import COLUMN_PREFIX, BuildContext, Sections
 
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
@@ -29,7 +29,7 @@ def edge_times(edge_type: EdgeType, sections: Sections, rows: int) -> I64:
 
 
 def time_bits(times: NDArray[Any]) -> U32:
-    """What `storaged.build.kernels.mix_records` mixes of times."""
+    """What `storaged.build.block_kernels.mix_records` mixes of times."""
     mixed = np.ascontiguousarray(times, np.int64).view(np.uint64) * _GOLDEN
     return (mixed >> _S32).astype(np.uint32)
 

@@ -7,7 +7,7 @@ of the image's files and the final tables that are its own, and a function that 
 
 The state is plain values for JSON: what totals, the manifest and later units need to know. Code behind a unit must not
 read anything that its digest leaves out, and reads what an earlier unit made from the image and from that unit's state
-only: it may have been linked. Inside of ``make`` are steps (`storaged.build.steps`): they are how an attempt goes on after an
+only: it may have been linked. Inside of ``make`` are steps (`storaged.build.checkpoints`): they are how an attempt goes on after an
 earlier one of the same build, units are what one build shares with others.
 """
 
@@ -26,14 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import AsterismError, Internal
+from storaged.build.checkpoints import StepState
 from storaged.build.marks import CompletedPart, part_folder
 from storaged.build.progress import ProgressReporter
-from storaged.build.steps import StepState
-from storaged.build.task import FORMAT, PartUnits
-from storaged.store.graph import BlockRef
+from storaged.build.task_records import FORMAT, PartUnits
+from storaged.store.block_store import BlockRef
 from storaged.store.image import FORMAT as IMAGE_FORMAT
 from storaged.store.image_writer import ImageWriter
-from storaged.store.tables import TableExtent, StatStore
+from storaged.store.tables import StatStore, TableExtent
 
 _REF = struct.Struct("<QHBHQIIIIIqq")
 

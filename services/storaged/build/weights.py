@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto.degrees import resolve_degree, degree_columns
+from asterism_graphkit.evaluate import expressions
+from asterism_graphkit.random.alias import SUM_BLOCK
+from asterism_model.schema.schema import EdgeType, NodeType
+from asterism_model.schema.weight_tables import WeightTable
+from asterism_proto.degrees import degree_columns, resolve_degree
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.schema import EdgeType, NodeType
-from asterism_proto.tables import WeightTable
-from graphkit import expression
-from graphkit.alias import SUM_BLOCK
-from storaged.build.source import Sections, BuildContext
-from storaged.build.steps import StepState
+from storaged.build.checkpoints import StepState
+from storaged.build.source import BuildContext, Sections
 from storaged.build.table import WEIGHT, BlockSums, TableResult, build_table
 from storaged.build.unit import InputDigest, Unit
 from storaged.store import keys
@@ -222,7 +222,7 @@ def _evaluate_table(context: BuildContext, type_id: int, rows: RowMap, table: We
         high = min(low + SUM_BLOCK, rows.rows)
         chunk = {column: array[low:high] for column, array in columns.items()}
         chunk |= {column: np.sum([np.diff(indptr[low : high + 1]) for indptr in offsets], axis=0) for column, offsets in degrees.items()}
-        values = expression.evaluate_weights(parsed, chunk, high - low)
+        values = expressions.evaluate_weights(parsed, chunk, high - low)
         if rows.live.size:
             values[rows.live[low:high] == 0] = 0
         check_weights(context, node_type, table, values, invalid, _ids(rows, low, high))
@@ -242,4 +242,4 @@ def edge_weight_values(edge_type: EdgeType, sections: Sections, own_weights: F32
         **{name: sections.get(f"{COLUMN_PREFIX}{name}", np.zeros(own_weights.size, np.float32)) for name in edge_type.weight_columns},
     }
     for table in edge_type.tables:
-        yield expression.evaluate_weights(table.parsed_expression, columns, own_weights.size)
+        yield expressions.evaluate_weights(table.parsed_expression, columns, own_weights.size)

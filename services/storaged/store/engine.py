@@ -20,9 +20,9 @@ from typing import Any, Protocol
 
 import rocksdict
 
+from asterism_daemonkit import rocksfiles
 from asterism_proto.durable import make_folder
 from asterism_proto.errors import AsterismError, Conflict, Corrupt, Internal, InvalidRequest, Unavailable
-from daemonkit import rocksfiles
 from storaged.store.compaction import GARBAGE, compact_family
 
 MIB = 1 << 20

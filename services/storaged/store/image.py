@@ -35,9 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Corrupt, NotFound
-from storaged.store.checked import MANIFEST, holds_offsets, map_array
-from storaged.store.ordered import ColumnIndex, open_indexes
-from storaged.store.pages import reload_into_huge_pages
+from storaged.store.checksums import MANIFEST, holds_offsets, map_array
+from storaged.store.column_index import ColumnIndex, open_indexes
+from storaged.store.huge_pages import reload_into_huge_pages
 
 FORMAT, READABLE_FORMATS = 4, (1, 2, 3, 4)
 """Of the files as they are written, and those that can be read: the first has nothing twice over, the second and the third no ``pairs``.
@@ -193,7 +193,7 @@ class AdjacencyImage:
     """uint64[2 * slots]: of each slot ``hot``, then the alias's neighbor << 32 | its own; both are `NOBODY` in a row of sum 0. Empty
     with ``hot`` or ``narrow``."""
     when: I64 = field(default_factory=lambda: EMPTY_I64)
-    """int64[slots], the time of each edge as `graphkit.times.keys_of` has it; empty when the type has no time."""
+    """int64[slots], the time of each edge as `asterism_graphkit.arrays.time_keys.keys_of` has it; empty when the type has no time."""
     order: U32 = field(default_factory=lambda: EMPTY_U32)
     """uint32[slots], the slots of each row by (``when``, slot); empty with ``when``."""
     time_sums: F64 = field(default_factory=lambda: EMPTY_F64)
@@ -274,7 +274,7 @@ def open_part(folder: Path, *, verify: bool, offsets: bool = False, huge_pages: 
         Read the files that hold places in other files, and compare their checksums: what is wrong in those that are
         left may give wrong values, but not reads beyond the end of an array.
     huge_pages : bool
-        Have it in large pages: of what fits into memory, as `storaged.store.pages.fit` says.
+        Have it in large pages: of what fits into memory, as `storaged.store.huge_pages.fit` says.
 
     Raises
     ------

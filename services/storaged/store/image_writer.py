@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from asterism_proto.durable import make_folder, sync_folder, write_durably
-from storaged.store.checked import CRC_BYTES, MANIFEST
+from storaged.store.checksums import CRC_BYTES, MANIFEST
 from storaged.store.disk import allocate
 from storaged.store.image import FORMAT
 

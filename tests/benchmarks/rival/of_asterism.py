@@ -14,7 +14,7 @@ from answering import TOGETHER, Graph, answer, real
 from tests.kit.cluster import LocalCluster
 
 import asterism
-from storaged.store.pages import reload_images
+from storaged.store.huge_pages import reload_images
 
 CHUNK, IN_FLIGHT = 1 << 20, 4
 SCHEMA = {"nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}, "parts": 8}

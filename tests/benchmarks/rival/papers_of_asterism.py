@@ -14,8 +14,8 @@ from tests.kit.cluster import LocalCluster
 
 import asterism
 from asterism import export, saint
-from asterism.clusters import Clusters
-from storaged.store.pages import reload_images
+from asterism.calls.clusters import Clusters
+from storaged.store.huge_pages import reload_images
 
 CHUNK, CLUSTER_SIZE = 1 << 20, 1 << 10
 SCHEMA = {

@@ -113,7 +113,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def __init__(self) -> None:
         self._changes: dict[str, Callable[[Any], None]] = {
             "storaged.build.progress": _patch_build,
-            "metad.store.rocks": _patch_metad,
+            "metad.store.rocksdb_store": _patch_metad,
             **dict.fromkeys(("grpc._server", "grpc._channel", "grpc._common"), _patch_grpc),
         }
 

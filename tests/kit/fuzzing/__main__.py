@@ -12,8 +12,8 @@ import json
 import sys
 from pathlib import Path
 
-from asterism_proto.arrays import Frame
-from graphkit.jit import CHECK_BOUNDS
+from asterism_graphkit.compile.jit import CHECK_BOUNDS
+from asterism_proto.framing import Frame
 from tests.kit.fuzzing import campaign, corpus
 from tests.kit.fuzzing.guarded import guard_version
 from tests.kit.fuzzing.mutations import Mutation

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto.arrays import Frame
+from asterism_daemonkit.calls import CallContext, Content, Handler, LocalTransport
+from asterism_proto.framing import Frame
 from asterism_proto.methods import Method
-from daemonkit.calls import CallContext, Content, Handler, LocalTransport
 from tests.kit.fuzzing.campaign import HANG_S, Send
 
 

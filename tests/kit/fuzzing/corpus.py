@@ -7,8 +7,8 @@ import pickle
 from collections.abc import Sequence
 from pathlib import Path
 
-from asterism_proto.arrays import Frame, encode
 from asterism_proto.errors import AsterismError
+from asterism_proto.framing import Frame, encode
 from asterism_proto.v1 import storaged_pb2 as pb
 from tests.kit import cases
 from tests.kit.fuzzing.services import RecordedCall, Services, select_distinct, services

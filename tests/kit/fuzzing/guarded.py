@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from storaged.draw.version import LocalVersion
+from storaged.sampling.version import LocalVersion
 
 _PROT_NONE, _PROT_READ = 0, 1
 _LIBC = ctypes.CDLL(None, use_errno=True)

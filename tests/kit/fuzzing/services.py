@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import asterism
-from asterism_proto.arrays import Frame, decode, encode
+from asterism_daemonkit.calls import CallContext, Content, Handler, LocalTransport
+from asterism_proto.framing import Frame, decode, encode
 from asterism_proto.methods import STORE, Method
-from daemonkit.calls import CallContext, Content, Handler, LocalTransport
 from graphd.app import Graphd
 from graphd.settings import GraphdSettings
 from metad.app import Metad

@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader
 
 import asterism
 from asterism import Client, Graph
-from asterism.records import Ids, Subgraph
+from asterism.records.samples import Ids, Subgraph
 from asterism.torch import BatchLoader, MultiHot, NodeBatches
 from asterism_proto.errors import InvalidRequest
 

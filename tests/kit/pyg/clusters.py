@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from asterism import Graph, export
-from asterism.clusters import ClusterBatch, Clusters
+from asterism.calls.clusters import ClusterBatch, Clusters
 from asterism.torch import BatchLoader, ClusterBatches
 from asterism_proto.errors import InvalidRequest
 

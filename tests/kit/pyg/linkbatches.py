@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from asterism import Graph
-from asterism.records import LinkSeeds
+from asterism.records.samples import LinkSeeds
 from asterism.torch import BatchLoader, EdgeBatches, NodeBatches
 from asterism_proto.errors import InvalidRequest
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from asterism import Graph
-from asterism.records import Subgraph
+from asterism.records.samples import Subgraph
 from asterism.saint import NodeSampler, RandomWalkSampler
 from asterism.torch import BatchLoader, SaintBatches
 from asterism_proto.errors import InvalidRequest

@@ -11,7 +11,7 @@ from torch_geometric.loader import LinkLoader, NodeLoader
 
 from asterism import Graph
 from asterism.pyg import SubgraphSampler, stores
-from asterism.records import Ids, Subgraph
+from asterism.records.samples import Ids, Subgraph
 from asterism.torch import batch_seed
 from asterism_proto.errors import InvalidRequest
 

@@ -19,7 +19,7 @@ from tests.kit.cluster import LocalCluster
 
 import asterism
 from asterism import Client, Graph
-from asterism.records import Ids, Subgraph
+from asterism.records.samples import Ids, Subgraph
 from asterism.tensorflow import NodeBatches
 from asterism_proto.errors import InvalidRequest
 

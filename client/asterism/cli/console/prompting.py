@@ -24,7 +24,7 @@ from rich.text import Text
 from asterism.cli.console import history
 from asterism.cli.console.completing import SchemaNameCache, candidates
 from asterism.cli.console.running import LANGUAGES, Console, QuitConsole
-from asterism.cli.console.scanning import is_blank, tokenize, statement_spans
+from asterism.cli.console.scanning import is_blank, statement_spans, tokenize
 from asterism.cli.console.scripts import ScriptError
 from asterism_proto.errors import AsterismError
 

@@ -18,7 +18,7 @@ from asterism.cli.output import to_json_value
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from asterism.querying import QueryResult
+    from asterism.records.query_result import QueryResult
 
 MAX_TABLE_ROWS = 100
 """Rows that a table at a terminal has."""

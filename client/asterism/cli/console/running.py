@@ -18,7 +18,7 @@ from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from asterism import Client
-    from asterism.querying import QueryResult
+    from asterism.records.query_result import QueryResult
 
 LANGUAGES = ("ngql", "euler")
 HELP: Mapping[str, str] = {

@@ -8,35 +8,35 @@ space, in the order of their cuts; only a recovery leads back from an end (and n
 
 from __future__ import annotations
 
-from metad.jobs import model
 from metad.jobs.machine.attempts import on_host_lost, on_host_seen, on_tasks_reported
-from metad.jobs.machine.requests import recover, on_space_dropped, stop, submit
-from metad.jobs.machine.settling import advance_jobs, tick
-from metad.jobs.machine.turn import Transition, find_job, assigned_tasks
-from metad.jobs.model import Command, Event, MachineState
+from metad.jobs.machine.requests import on_space_dropped, recover, stop, submit
+from metad.jobs.machine.scheduling import advance_jobs, tick
+from metad.jobs.machine.transition import Transition, assigned_tasks, find_job
+from metad.model import jobs
+from metad.model.jobs import Command, Event, MachineState
 
-__all__ = ["find_job", "handle", "assigned_tasks"]
+__all__ = ["assigned_tasks", "find_job", "handle"]
 
 
 def handle(state: MachineState, event: Event) -> tuple[MachineState, list[Command]]:
     """The state after ``event``, and what is to be done; raises, and changes nothing, where a request is refused."""
     transition = Transition(state, event.now_ms)
     match event:
-        case model.SubmitJob():
+        case jobs.SubmitJob():
             submit(transition, event)
-        case model.StopJob():
+        case jobs.StopJob():
             stop(transition, event.job_id)
-        case model.RecoverJob():
+        case jobs.RecoverJob():
             recover(transition, event.job_id)
-        case model.SpaceDropped():
+        case jobs.SpaceDropped():
             on_space_dropped(transition, event.space_id)
-        case model.HostSeen():
+        case jobs.HostSeen():
             on_host_seen(transition, event)
-        case model.HostLost():
+        case jobs.HostLost():
             on_host_lost(transition, event.host)
-        case model.TasksReported():
+        case jobs.TasksReported():
             on_tasks_reported(transition, event)
-        case model.Tick():
+        case jobs.Tick():
             tick(transition)
     advance_jobs(transition)
     return transition.finish()

@@ -5,23 +5,23 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from metad.ids import HostId
-from metad.jobs import model
-from metad.jobs.kinds import find_kind
-from metad.jobs.machine.turn import Transition
-from metad.jobs.model import Job, JobPolicy, JobState, Task
-from metad.jobs.pace import with_rate, without_rate
-from metad.totals import TaskResult, coverage_fault
+from metad.jobs.machine.transition import Transition
+from metad.jobs.progress import with_rate, without_rate
+from metad.model import jobs
+from metad.model.ids import HostId
+from metad.model.job_kinds import find_kind
+from metad.model.jobs import Job, JobPolicy, JobState, Task
+from metad.model.task_results import TaskResult, coverage_fault
 
 _LONGEST_CAUSE = 2000
 
 
-def on_host_seen(transition: Transition, event: model.HostSeen) -> None:
+def on_host_seen(transition: Transition, event: jobs.HostSeen) -> None:
     """Take a storaged for there; what an earlier start of it was working on is lost."""
     current = transition.hosts.get(event.host)
     if current is not None and event.incarnation < current.incarnation:
         return
-    transition.hosts = {**transition.hosts, event.host: model.HostStatus(incarnation=event.incarnation, online=True, since_ms=event.now_ms)}
+    transition.hosts = {**transition.hosts, event.host: jobs.HostStatus(incarnation=event.incarnation, online=True, since_ms=event.now_ms)}
     for job, task in transition.running_on(event.host):
         if task.incarnation != event.incarnation:
             _count_loss(transition, job, task, f"host {event.host} restarted (incarnation {task.incarnation}, now {event.incarnation})")
@@ -30,7 +30,7 @@ def on_host_seen(transition: Transition, event: model.HostSeen) -> None:
             _requeue_lost_output(transition, transition.jobs[job_id], task, event)
 
 
-def _requeue_lost_output(transition: Transition, job: Job, task: Task, event: model.HostSeen) -> None:
+def _requeue_lost_output(transition: Transition, job: Job, task: Task, event: jobs.HostSeen) -> None:
     """Order a finished task of a build anew where its host restarts: only the start that reported the output is known to hold it whole."""
     if not find_kind(job.kind).publishes:
         return
@@ -47,7 +47,7 @@ def on_host_lost(transition: Transition, host: HostId) -> None:
     transition.hosts = {**transition.hosts, host: replace(current, online=False, since_ms=transition.now_ms)}
 
 
-def on_tasks_reported(transition: Transition, event: model.TasksReported) -> None:
+def on_tasks_reported(transition: Transition, event: jobs.TasksReported) -> None:
     """Take a beat's word on tasks, if it comes from the start of the host that the attempts were ordered of."""
     host_status = transition.hosts.get(event.host)
     if host_status is None or host_status.incarnation != event.incarnation:
@@ -61,7 +61,7 @@ def on_tasks_reported(transition: Transition, event: model.TasksReported) -> Non
             transition.put_task(job, replace(task, state=JobState.STOPPED, finished_ms=transition.now_ms))
 
 
-def _apply_report(transition: Transition, job: Job, task: Task, report: model.TaskReport) -> None:
+def _apply_report(transition: Transition, job: Job, task: Task, report: jobs.TaskReport) -> None:
     """Believe a host's word on the current attempt."""
     match report.state:
         case JobState.QUEUE | JobState.RUNNING:
@@ -86,7 +86,7 @@ def _apply_report(transition: Transition, job: Job, task: Task, report: model.Ta
                 finished_ms=transition.now_ms,
             )
             transition.put_task(job, finished)
-            transition.commands.append(model.SaveResult(job_id=job.job_id, task_id=task.task_id, result=result))
+            transition.commands.append(jobs.SaveResult(job_id=job.job_id, task_id=task.task_id, result=result))
         case JobState.FAILED:
             _count_failure(transition, job, task, report.cause or "the host gave no cause", permanent=report.permanent)
         case JobState.STOPPED:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from asterism_proto.errors import Conflict, InvalidRequest, NotReady
-from metad.ids import JobId, SpaceId, TaskId
-from metad.jobs import model
-from metad.jobs.kinds import find_kind, normalize_options
-from metad.jobs.machine.settling import ended_job
-from metad.jobs.machine.turn import Transition, find_job
-from metad.jobs.model import Job, JobState, Task
-from metad.jobs.pace import without_rate
+from metad.jobs.machine.scheduling import ended_job
+from metad.jobs.machine.transition import Transition, find_job
+from metad.jobs.progress import without_rate
+from metad.model import jobs
+from metad.model.ids import JobId, SpaceId, TaskId
+from metad.model.job_kinds import find_kind, normalize_options
+from metad.model.jobs import Job, JobState, Task
 
 
-def submit(transition: Transition, event: model.SubmitJob) -> None:
+def submit(transition: Transition, event: jobs.SubmitJob) -> None:
     """Make a job, or point to the identical one in flight."""
     kind = find_kind(event.kind)
     options = normalize_options(kind, event.options)
@@ -42,12 +42,12 @@ def submit(transition: Transition, event: model.SubmitJob) -> None:
     )
     duplicate = next((other for other in transition.jobs.values() if other.identity == job.identity and not other.state.is_final and other.ending is None), None)
     if duplicate is not None:
-        transition.commands.append(model.ReturnJob(job_id=duplicate.job_id))
+        transition.commands.append(jobs.ReturnJob(job_id=duplicate.job_id))
         return
     transition.next_job += 1
     transition.next_task += len(tasks)
     transition.put_job(job)
-    transition.commands.append(model.ReturnJob(job_id=job.job_id))
+    transition.commands.append(jobs.ReturnJob(job_id=job.job_id))
 
 
 def stop(transition: Transition, job_id: JobId) -> None:

@@ -1,0 +1,139 @@
+"""Strands: plain calls that an event loop runs, and that let go of it where they wait.
+
+The client is written once, as functions that call and return. On an event loop such a function runs in a *strand*, a greenlet of its own:
+where it would block, it hands what it waits for to the coroutine that began it, and goes on with the answer. So nothing of the client is
+there twice. It is the way of SQLAlchemy's asyncio extension. This is greenlet's one door.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any, ParamSpec, TypeVar, cast
+
+from asterism.transport.waiting import THREAD_WAITER, Event
+
+try:
+    from greenlet import getcurrent, greenlet
+except ImportError as missing:
+    raise ImportError("asterism.aio needs greenlet: pip install 'asterism[aio]'") from missing
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+Params = ParamSpec("Params")
+
+
+class _CallGreenlet(greenlet):
+    """Runs one call; what it waits for goes to its parent."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        driver = getcurrent()
+        super().__init__(function, driver)
+        self.gr_context = driver.gr_context
+
+
+async def run_in_greenlet(function: Callable[Params, Value], *args: Params.args, **kwargs: Params.kwargs) -> Value:
+    """What ``function`` gives, without blocking the event loop where it waits.
+
+    Cancelled, it raises CancelledError inside ``function``, at the place where it waits.
+    """
+    call_greenlet = _CallGreenlet(function)
+    yielded = call_greenlet.switch(*args, **kwargs)
+    while not call_greenlet.dead:
+        try:
+            value = await yielded
+        except BaseException:
+            yielded = call_greenlet.throw(*sys.exc_info())
+        else:
+            yielded = call_greenlet.switch(value)
+    return cast(Value, yielded)
+
+
+def await_from_greenlet(awaitable: Awaitable[Value]) -> Value:
+    """What ``awaitable`` gives; within a strand only."""
+    driver = getcurrent().parent
+    assert driver is not None
+    return cast(Value, driver.switch(awaitable))
+
+
+class _LoopEvent:
+    """Wakes a strand."""
+
+    __slots__ = ("_is_set", "_loop", "_waiter")
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._is_set = False
+        self._waiter: asyncio.Future[bool] | None = None
+
+    def set(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._wake, True)
+        except RuntimeError:
+            return  # the loop is closed: nobody waits
+
+    def wait(self, seconds: float | None = None) -> bool:
+        if not self._is_set:
+            self._waiter = self._loop.create_future()
+            timer = None if seconds is None else self._loop.call_later(seconds, self._wake, False)
+            try:
+                await_from_greenlet(self._waiter)
+            finally:
+                self._waiter = None
+                if timer is not None:
+                    timer.cancel()
+        was_set, self._is_set = self._is_set, False
+        return was_set
+
+    def _wake(self, is_set: bool) -> None:
+        self._is_set = self._is_set or is_set
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(is_set)
+
+
+class GreenletWaiter:
+    """Waits of a client on an event loop; in any other thread, as threads wait."""
+
+    def in_greenlet(self) -> bool:
+        """Whether the caller is a strand."""
+        return isinstance(getcurrent(), _CallGreenlet)
+
+    def may_block(self) -> bool:
+        """Whether the caller is a strand, or in a thread without an event loop that runs."""
+        return self.in_greenlet() or asyncio._get_running_loop() is None
+
+    def event(self) -> Event:
+        """One for this strand, or thread."""
+        return _LoopEvent() if self.in_greenlet() else THREAD_WAITER.event()
+
+    def sleep(self, seconds: float) -> None:
+        """As `asyncio.sleep`."""
+        if self.in_greenlet():
+            await_from_greenlet(asyncio.sleep(seconds))
+        else:
+            THREAD_WAITER.sleep(seconds)
+
+    def map_concurrently(self, function: Callable[[Item], Value], items: Iterable[Item], max_concurrent: int) -> list[Value]:
+        """In strands of their own; where one fails, the others are cancelled."""
+        if not self.in_greenlet():
+            return THREAD_WAITER.map_concurrently(function, items, max_concurrent)
+        return await_from_greenlet(_map_concurrently(function, list(items), max_concurrent))
+
+
+async def _map_concurrently(function: Callable[[Item], Value], items: list[Item], max_concurrent: int) -> list[Value]:
+    results: dict[int, Value] = {}
+    remaining: Iterator[tuple[int, Item]] = iter(enumerate(items))
+
+    async def work() -> None:
+        for index, item in remaining:
+            results[index] = await run_in_greenlet(function, item)
+
+    workers = [asyncio.ensure_future(work()) for _ in range(min(max_concurrent, len(items)))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+    return [results[index] for index in range(len(items))]

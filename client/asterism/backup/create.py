@@ -1,0 +1,144 @@
+"""Taking a backup: a job writes the parts, then the client writes the record that makes them one."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from asterism.backup.address import absolute_address
+from asterism.client_state import seconds_left
+from asterism.records.catalog import Job
+from asterism_io.remote_storage import RemoteFolder, StoredFile
+from asterism_model.backup_manifest import CATALOG_FILE, MANIFEST_FILE, BackupManifest, PartManifest, part_folder
+from asterism_proto.errors import Conflict, Corrupt, NotFound, NotReady
+from asterism_proto.v1 import metad_pb2 as meta
+
+if TYPE_CHECKING:
+    from asterism.client import Client
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupInfo:
+    """A backup that is whole."""
+
+    space: str
+    version: int
+    digest: str
+    address: str
+    """Without secrets."""
+    sha256: str
+    """Of its record."""
+    parts: int
+    files: int
+    bytes: int
+
+
+def backup(
+    client: Client,
+    space: str,
+    address: str | Path,
+    *,
+    version: int | None = None,
+    timeout_s: float = 24 * 3600.0,
+    on_progress: Callable[[Job], None] | None = None,
+) -> BackupInfo:
+    """Keep a version of a space, with all that is needed to build on from it, at an address.
+
+    Every storaged writes its own parts there. A backup that was cut off goes on when it is asked for again: parts that are
+    complete are not written twice. Without its record, ``backup.json``, which is written last, it is none.
+
+    Parameters
+    ----------
+    client : Client
+        Of the service.
+    space : str
+        The space.
+    address : str or Path
+        A folder that this process and every storaged can write to, as ``"s3://bucket/folder"``, and that the setting
+        ``allowed_addresses`` of the service lists; a path is a folder of this machine's.
+    version : int, optional
+        None: the current one.
+    timeout_s : float
+        Seconds to wait at most; the job goes on past them, and another call finds it.
+    on_progress : callable, optional
+        Called with the job at every look.
+
+    Raises
+    ------
+    InvalidRequest
+        Where the service does not allow the address.
+    Conflict
+        Where the address holds another backup.
+    NotReady
+        Where the job failed or was stopped; the message has the cause.
+    """
+    deadline = time.monotonic() + timeout_s
+    folder = RemoteFolder(absolute_address(address), confined=True)
+    entry = client.session.catalog("export_space", meta.ExportSpaceRequest(space=space, version=version or 0))
+    manifest = entry.manifest
+    existing = _existing_record(folder)
+    if existing is not None:
+        if existing[0].digest == manifest.digest:
+            return _backup_info(folder, *existing)
+        raise Conflict(f"{folder.display_address} holds a backup of version {existing[0].version} of {existing[0].space!r}; give another address")
+    with client.graph(space).pin(manifest.version, owner="backup"):
+        job = client.submit_job(space, "backup", options={"to": absolute_address(address)}, version=manifest.version)
+        job = client.wait(job.job_id, timeout_s=seconds_left(deadline), on_progress=on_progress)
+    if job.state != "FINISHED":
+        cause = job.cause or "no cause given"
+        raise NotReady(f"backup of space {space!r}: job {job.job_id} ended as {job.state}: {cause}; the same call goes on with it")
+    files = [folder.put(CATALOG_FILE, entry.SerializeToString(deterministic=True))]
+    images = {image.part: image.digest for image in manifest.images}
+    for part in sorted(images):
+        files += _part_files(folder, part, images[part])
+    record = BackupManifest(
+        space=space,
+        version=manifest.version,
+        digest=manifest.digest,
+        cut=manifest.cut,
+        parts=len(images),
+        created_ms=time.time_ns() // 1_000_000,
+        files=tuple(files),
+    )
+    content = record.to_bytes()
+    folder.put(MANIFEST_FILE, content)
+    return _backup_info(folder, record, hashlib.sha256(content).hexdigest())
+
+
+def _existing_record(folder: RemoteFolder) -> tuple[BackupManifest, str] | None:
+    """The record at an address with its digest, where there is one."""
+    try:
+        content = folder.read(MANIFEST_FILE)
+    except NotFound:
+        return None
+    return BackupManifest.from_bytes(content), hashlib.sha256(content).hexdigest()
+
+
+def _part_files(folder: RemoteFolder, part: int, image: str) -> list[StoredFile]:
+    """What a storaged says that it wrote of a part."""
+    path = f"{part_folder(part)}/part.json"
+    try:
+        content = folder.read(path)
+    except NotFound as error:
+        raise NotReady(f"{folder.display_address}/{path}: not there, though its storaged has written it; can this process see what storageds write?") from error
+    record = PartManifest.from_bytes(content)
+    if (record.part, record.image) != (part, image):
+        raise Corrupt(f"{folder.display_address}/{path}: of part {record.part}, image {record.image}; the version has image {image} of part {part}")
+    return [*record.files, StoredFile(path=path, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())]
+
+
+def _backup_info(folder: RemoteFolder, record: BackupManifest, sha256: str) -> BackupInfo:
+    return BackupInfo(
+        space=record.space,
+        version=record.version,
+        digest=record.digest,
+        address=folder.display_address,
+        sha256=sha256,
+        parts=record.parts,
+        files=len(record.files),
+        bytes=sum(file.bytes for file in record.files),
+    )

@@ -1,0 +1,92 @@
+"""What sampling calls take: `Graph.explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import NDArray
+
+from asterism.calls import decoding, replay
+from asterism.calls.sampling import SamplingCalls
+from asterism.calls.scans import ScanCalls
+from asterism.records.explanation import DrawShare, Explanation, RequestLimit, RequestPrice, StorageRequest
+from asterism_model import unicode_text
+from asterism_proto.graph_prices import price_request, section_sizes
+from asterism_proto.prices import check_reply
+from asterism_proto.v1 import graphd_pb2 as wire
+
+
+class Explainer:
+    """The sampling calls of a graph, each of which tells what it takes instead of what it draws.
+
+    Examples
+    --------
+    >>> told = graph.explain.sample_nodes(100_000, "paper", seed=7)  # doctest: +SKIP
+    >>> told.rounds, told.bytes, [(share.part, share.expected, share.drawn) for share in told.shares]  # doctest: +SKIP
+    """
+
+    def __init__(self, sampler: SamplingCalls) -> None:
+        self._calls = _ExplainCalls(sampler._session, sampler.space, version=sampler.version, lease=sampler._lease)
+
+    def __getattr__(self, name: str) -> Callable[..., Explanation]:
+        if name != "random_walk" and not (name.startswith("sample_") and hasattr(_ExplainCalls, name)):
+            raise AttributeError(f"{name!r} is no sampling call; the names of those begin with sample_, or it is random_walk")
+        call: Callable[..., Explanation] = getattr(self._calls, name)
+        return call
+
+
+@unicode_text.refuse_surrogates
+class _ExplainCalls(ScanCalls):
+    """Asks for an account where a graph asks for a sample."""
+
+    def _call(
+        self,
+        method: str,
+        decode: Callable[[decoding.SamplingCall], Any],
+        head: Any,
+        arrays: dict[str, NDArray[Any]],
+        check: Callable[[Any], None] = lambda _: None,
+    ) -> Any:
+        request = wire.ExplainRequest(space=self.space, version=head.version, method=method, request=head.SerializeToString())
+        price = price_request(head, section_sizes(arrays))
+        if price is not None:
+            check_reply(price)
+        reply: Any = self._session.read("explain", request, arrays).head
+        check(reply)
+        return Explanation(
+            method=method,
+            asked=tuple(
+                StorageRequest(round=a.round, method=a.method, host=a.host, address=a.address, rows=a.rows, sent=a.sent, received=a.received)
+                for a in reply.asked
+            ),
+            shares=tuple(
+                DrawShare(
+                    type_id=s.type_id,
+                    part=s.part if s.part >= 0 else None,
+                    host=s.host,
+                    share=s.share,
+                    expected=s.expected if s.HasField("expected") else None,
+                    drawn=s.drawn,
+                )
+                for s in reply.shares
+            ),
+            reply_bytes=reply.reply_bytes,
+            condition=reply.condition,
+            seed=head.seed,
+            version=reply.version,
+            token=replay.make_token(method, head, arrays, reply),
+            price=_price(reply.price) if reply.HasField("price") else None,
+        )
+
+
+def _price(price: wire.Price) -> RequestPrice:
+    return RequestPrice(
+        formula=price.formula,
+        rows=price.rows,
+        bytes=price.bytes,
+        scratch=price.scratch,
+        steps=price.steps,
+        exact=price.exact,
+        limits=tuple(RequestLimit(setting=entry.setting, value=entry.value, limit=entry.limit) for entry in price.limits),
+    )

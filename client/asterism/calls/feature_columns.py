@@ -1,0 +1,116 @@
+"""Feature columns of many rows: asked for in pieces, several at a time, and put together as one answer of one version."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism.calls import validation
+from asterism.client_state import Session, seconds_left
+from asterism.records.samples import FeatureValue, Ids
+from asterism_model.schema.schema import EdgeType, NodeType
+from asterism_proto.framing import Frame
+
+MAX_IN_FLIGHT = 4
+"""Pieces at a time: some are gathered while others travel."""
+_RAGGED_GUESS = 256
+"""Bytes of a ragged or bytes value: nobody knows before it is read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnRequest:
+    """Columns that are asked for."""
+
+    method: str
+    head: Any
+    """Of every piece's request."""
+    section: str
+    """What the request calls its ids."""
+    owner: NodeType | EdgeType
+    names: Sequence[str]
+
+
+def read_columns(session: Session, request: ColumnRequest, ids: Ids) -> dict[str, FeatureValue]:
+    """The columns of these rows, in their order.
+
+    Parameters
+    ----------
+    ids : int64[m]
+
+    Raises
+    ------
+    Deadline
+        Where the session's time is up before the last piece is asked for.
+    """
+    rows = max(session.transport.piece_bytes // _row_bytes(request), 1)
+    if len(ids) <= rows + rows // 2:  # what is left of a second piece would not be worth a request
+        return validation.decode_columns(session.read(request.method, request.head, {request.section: ids}).arrays, request.names)
+    bounds = [*range(0, len(ids), rows), len(ids)]
+    return _ChunkedRead(session, request, ids, bounds, time.monotonic() + session.timeout_s).read()
+
+
+@dataclass(slots=True)
+class _ChunkedRead:
+    """An answer that is being put together."""
+
+    session: Session
+    request: ColumnRequest
+    ids: Ids
+    bounds: Sequence[int]
+    deadline: float
+    dense: dict[str, NDArray[Any]] = field(default_factory=dict)
+    ragged: dict[int, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
+    """What is not dense, by the place where a piece begins."""
+
+    def read(self) -> dict[str, FeatureValue]:
+        pieces = list(pairwise(self.bounds))
+        for name in self.request.names:
+            shape, dtype = _row_layout(self.request.owner, name)
+            if dtype:
+                self.dense[name] = np.empty((len(self.ids), *shape), dtype)
+        map_concurrently = self.session.waiter.map_concurrently
+        versions = map_concurrently(self._read_piece, pieces, MAX_IN_FLIGHT)
+        # A version that was published meanwhile: what is of an older one is asked for again, of that.
+        newest = max(versions)
+        self.request.head.version = newest
+        map_concurrently(self._read_piece, [piece for piece, version in zip(pieces, versions, strict=True) if version < newest], MAX_IN_FLIGHT)
+        return {name: self.dense[name] if name in self.dense else self._concatenate(name) for name in self.request.names}
+
+    def _read_piece(self, piece: tuple[int, int]) -> int:
+        """Ask for rows start .. stop - 1; the version that they are of."""
+        start, stop = piece
+        seconds_left(self.deadline)
+        reply: Frame = self.session.read(self.request.method, self.request.head, {self.request.section: self.ids[start:stop]})
+        for name, column in self.dense.items():
+            column[start:stop] = reply.arrays[f"f:{name}"]
+        self.ragged[start] = {section: array for section, array in reply.arrays.items() if section.endswith((".indptr", ".values"))}
+        head: Any = reply.head
+        return int(head.version)
+
+    def _concatenate(self, name: str) -> FeatureValue:
+        pieces = [self.ragged[start] for start in self.bounds[:-1]]
+        lengths = np.concatenate([np.diff(piece[f"f:{name}.indptr"]) for piece in pieces])
+        return np.concatenate([[0], np.cumsum(lengths)]), np.concatenate([piece[f"f:{name}.values"] for piece in pieces])
+
+
+def _row_layout(owner: NodeType | EdgeType, name: str) -> tuple[tuple[int, ...], str]:
+    """Shape and dtype of a row of a dense column; of others the dtype is ""."""
+    if name == "weight" and isinstance(owner, NodeType):
+        return (), "float32"
+    feature = owner.feature(name)
+    return (feature.shape, feature.dtype) if feature.kind == "dense" else ((), "")
+
+
+def _row_bytes(request: ColumnRequest) -> int:
+    size = 1
+    for name in request.names:
+        shape, dtype = _row_layout(request.owner, name)
+        size += np.dtype(dtype).itemsize * math.prod(shape) if dtype else _RAGGED_GUESS
+    return size

@@ -1,0 +1,130 @@
+"""Pins: leases on versions, renewed while a block runs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from asterism.client_state import Session
+from asterism.records.versions import PinInfo
+from asterism_model import unicode_text
+from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, Stale
+from asterism_proto.methods import CATALOG
+from asterism_proto.v1 import metad_pb2 as meta
+
+if TYPE_CHECKING:
+    from asterism.graph import Graph
+
+DEFAULT_TERM_S = 60.0
+_RELEASE_S = 5.0
+
+
+class Lease:
+    """A pin that a thread renews, at a third of its term.
+
+    A forked child has no such thread, and no lease of its own: it may go on reading while its parent holds the pin.
+
+    Parameters
+    ----------
+    session : Session
+        Carries the renewals.
+    pin : PinInfo
+        As metad granted it.
+    granted_at : float
+        When it was asked for, on the monotonic clock: metad counts from later, so that this side's end comes first.
+    """
+
+    def __init__(self, session: Session, pin: PinInfo, granted_at: float) -> None:
+        self._session = session
+        self.pin = pin
+        self._expires_at = granted_at + pin.term_s
+        self._pid = os.getpid()
+        self._stopped = threading.Event()
+        self._lost: AsterismError | None = None
+        self._cause = "no answer yet"
+        self._thread = threading.Thread(target=self._run, name=f"pin-{pin.pin_id}", daemon=True)
+        session.leases.add(self)
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raise what became of the lease, where it did not hold.
+
+        Raises
+        ------
+        NotFound
+            Where metad says that the pin has ended.
+        Stale
+            Where it could not be renewed for a whole term: the version may be gone.
+        """
+        if self._pid != os.getpid() or self._stopped.is_set():
+            return
+        if self._lost is not None:
+            raise NotFound(
+                f"version {self.pin.version} of space {self.pin.space!r} is not pinned any more: {self._lost.message}; leave the block and pin anew"
+            )
+        late = time.monotonic() - self._expires_at
+        if late > 0:
+            raise Stale(
+                f"version {self.pin.version} of space {self.pin.space!r} may be gone: pin {self.pin.pin_id}, of {self.pin.term_s:g} s, was over "
+                f"{late:.1f} s ago, without renewal ({self._cause}); try again once metad answers, or pin anew, with a longer term_s"
+            )
+
+    def stop(self) -> None:
+        """Renew no more."""
+        self._stopped.set()
+
+    def release(self) -> None:
+        """End the lease, where it is this process's. What can not be said ends with its term."""
+        if self._pid != os.getpid():
+            return
+        self.stop()
+        with contextlib.suppress(AsterismError):
+            self._session.transport.call(CATALOG["release_pin"], meta.PinRequest(pin_id=self.pin.pin_id), min(_RELEASE_S, self._session.timeout_s))
+
+    def _run(self) -> None:
+        pause = self.pin.term_s / 3
+        while not self._stopped.wait(pause):
+            requested_at = time.monotonic()
+            try:
+                self._session.transport.call(
+                    CATALOG["renew_pin"], meta.PinRequest(pin_id=self.pin.pin_id), min(self.pin.term_s / 3, self._session.timeout_s)
+                )
+            except NotFound as error:
+                self._lost = error
+                return
+            except AsterismError as error:
+                self._cause, pause = error.message, self.pin.term_s / 20
+                continue
+            self._expires_at, pause = requested_at + self.pin.term_s, self.pin.term_s / 3
+
+
+class PinnedVersion:
+    """A version that is held while a block runs: what ``graph.pin()`` gives. Good for one block."""
+
+    def __init__(self, session: Session, space: str, make_graph: Callable[[Lease], Graph], *, version: int, term_s: float, owner: str | None) -> None:
+        if not 0 < term_s < float("inf"):
+            raise InvalidRequest(f"term_s {term_s!r}: expected a number of seconds above 0")
+        unicode_text.check("owner", owner)
+        self._session, self._space, self._make_graph = session, space, make_graph
+        self._version, self._term_s = version, term_s
+        self._owner = f"{socket.gethostname()} pid {os.getpid()}" if owner is None else owner
+        self._lease: Lease | None = None
+
+    def __enter__(self) -> Graph:
+        if self._lease is not None:
+            raise InvalidRequest("this pin has had its block; ask for another one with graph.pin()")
+        requested_at = time.monotonic()
+        request = meta.PinVersionRequest(space=self._space, version=self._version, term_s=self._term_s, owner=self._owner)
+        pin = PinInfo.from_proto(self._session.catalog("pin_version", request))
+        self._lease = Lease(self._session, pin, requested_at)
+        return self._make_graph(self._lease)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._lease is not None:
+            self._lease.release()

@@ -1,0 +1,223 @@
+"""What a client's objects share: the transport, the schemas seen, and the newest version seen of each space."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+from weakref import WeakSet
+
+import numpy as np
+from google.protobuf.message import Message
+from numpy.typing import NDArray
+
+from asterism.records.catalog import SpaceInfo
+from asterism.records.versions import VersionInfo
+from asterism.transport.grpc import Transport
+from asterism.transport.waiting import THREAD_WAITER, Waiter
+from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_proto.errors import AsterismError, Deadline, NotFound, NotReady, Stale
+from asterism_proto.framing import Frame
+from asterism_proto.graph_prices import price_request, section_sizes
+from asterism_proto.methods import CATALOG, GRAPH
+from asterism_proto.prices import check_reply
+from asterism_proto.v1 import metad_pb2 as meta
+
+_CATCH_UP_S = 5.0
+"""How long a graphd may take to learn of a version that another one has answered with."""
+
+
+_MANIFEST_TIMEOUT_S = 1.0
+"""What showing a graph may take to ask how much it holds."""
+
+
+class Stoppable(Protocol):
+    """Something that runs until it is stopped."""
+
+    def stop(self) -> None:
+        """Run no more."""
+
+
+_open: WeakSet[Session] = WeakSet()
+
+
+def _in_child() -> None:
+    """A forked child has none of its parent's threads: what they held of locks is free."""
+    for session in list(_open):
+        session._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_in_child)
+
+
+class Session:
+    """One connection's shared state; thread-safe."""
+
+    def __init__(self, transport: Transport, timeout_s: float, waiter: Waiter = THREAD_WAITER) -> None:
+        self.transport = transport
+        self.timeout_s = timeout_s
+        self.waiter = waiter
+        self._lock = threading.Lock()
+        self._schemas: dict[str, Schema] = {}
+        self._newest: dict[str, int] = {}
+        self._manifests: dict[str, VersionInfo] = {}
+        self.leases: WeakSet[Stoppable] = WeakSet()
+        """Whoever calls by itself: told when the session closes."""
+        _open.add(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"transport": self.transport, "timeout_s": self.timeout_s, "waits": self.waiter, "schemas": self._schemas, "newest": self._newest}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["transport"], state["timeout_s"], state["waits"])  # type: ignore[misc]  # the lock stays behind
+        self._schemas, self._newest = dict(state["schemas"]), dict(state["newest"])
+
+    def catalog(self, name: str, request: Message) -> Any:
+        """A call to the catalog: the reply's message."""
+        return self.transport.call(CATALOG[name], request, self.timeout_s)
+
+    def graph(self, name: str, head: Message, arrays: Mapping[str, NDArray[Any]] | None = None) -> Frame:
+        """Call the graph service; versions that are seen are not tracked.
+
+        Raises
+        ------
+        InvalidRequest
+            Before it is sent, where its reply is certain to be larger than a message, whatever the limits of the service are.
+        """
+        price = price_request(head, section_sizes(arrays or {}))
+        if price is not None:
+            check_reply(price)
+        reply = self.transport.call(GRAPH[name], Frame(head, arrays or {}), self.timeout_s)
+        assert isinstance(reply, Frame)
+        return reply
+
+    def read(self, name: str, head: Any, arrays: Mapping[str, NDArray[Any]] | None = None) -> Frame:
+        """A call that reads a version: when none is pinned, never an older one than this session has seen.
+
+        Raises
+        ------
+        Stale
+            Where the graphd that answers does not catch up within 5 s.
+        """
+        space: str = head.space
+        pinned = bool(head.version)
+        floor = 0 if pinned else self._newest.get(space, 0)
+        deadline = time.monotonic() + min(_CATCH_UP_S, self.timeout_s)
+        while True:
+            try:
+                reply = self.graph(name, head, arrays)
+                reply_version: int = reply.head.version  # type: ignore[attr-defined]  # every reading reply has one
+            except NotReady:
+                if not floor:
+                    raise
+                reply_version = 0
+            if pinned or reply_version >= floor:
+                break
+            if time.monotonic() >= deadline:
+                raise Stale(f"space {space!r}: graphd answers version {reply_version}, this client has seen {floor}; it lags behind, try again")
+            self.waiter.sleep(0.02)
+        if not pinned:
+            self.note_version(space, reply_version)
+        return reply
+
+    def note_version(self, space: str, version: int) -> None:
+        """Note a version that later requests must not fall behind."""
+        with self._lock:
+            self._newest[space] = max(version, self._newest.get(space, 0))
+
+    def newest_versions(self) -> dict[str, int]:
+        """The newest version seen of each space."""
+        with self._lock:
+            return dict(self._newest)
+
+    def forget(self, space: str) -> None:
+        """Drop what is known of a space that was dropped or made anew."""
+        with self._lock:
+            self._schemas.pop(space, None)
+            self._newest.pop(space, None)
+
+    def store_space(self, info: SpaceInfo) -> SpaceInfo:
+        """Keep a space's schema."""
+        self.store_schema(info.name, info.schema)
+        return info
+
+    def store_schema(self, space: str, schema: Schema) -> None:
+        """Keep the schema of a space."""
+        with self._lock:
+            self._schemas[space] = schema
+
+    def schema(self, space: str, *, fresh: bool = False) -> Schema:
+        """A space's schema, asked for once."""
+        cached = None if fresh else self._schemas.get(space)
+        if cached is None:
+            cached = self.store_space(SpaceInfo.from_proto(self.catalog("describe_space", meta.SpaceRequest(space=space)))).schema
+        return cached
+
+    def node_type(self, space: str, name: str) -> tuple[int, NodeType]:
+        """A node type by name, with its id; NotFound says which there are."""
+        try:
+            schema = self.schema(space)
+            type_id = schema.node_type_id(name)
+        except NotFound:
+            schema = self.schema(space, fresh=True)
+            type_id = schema.node_type_id(name)
+        return type_id, schema.node_types[type_id]
+
+    def edge_type(self, space: str, name: str) -> tuple[int, EdgeType]:
+        """An edge type by its triple or relation, with its id; NotFound says which there are."""
+        try:
+            schema = self.schema(space)
+            type_id = schema.edge_type_id(name)
+        except NotFound:
+            schema = self.schema(space, fresh=True)
+            type_id = schema.edge_type_id(name)
+        return type_id, schema.edge_types[type_id]
+
+    def edge_type_ids(self, space: str, names: Sequence[str]) -> list[int]:
+        """Ids of edge types, every one where none is named."""
+        return [self.edge_type(space, name)[0] for name in names] or list(range(len(self.schema(space).edge_types)))
+
+    def has_schema(self, space: str) -> bool:
+        """Whether a space's schema was learned."""
+        return space in self._schemas
+
+    def cached_manifest(self, space: str, version: int) -> VersionInfo | None:
+        """What a version holds, for showing it: as it was last seen where it can not be asked for in a moment; None: not known."""
+        cached = self._manifests.get(space)
+        if cached is not None and version == cached.version:
+            return cached
+        if self.waiter.may_block():
+            request = meta.ManifestRequest(space=space, version=version)
+            with contextlib.suppress(AsterismError):
+                return self.manifest(self.transport.call(CATALOG["get_manifest"], request, min(_MANIFEST_TIMEOUT_S, self.timeout_s)), space)
+        return cached if cached is not None and not version else None
+
+    def manifest(self, message: Any, space: str) -> VersionInfo:
+        """A version's manifest, which is kept for showing it."""
+        info = VersionInfo.from_proto(message)
+        self._manifests[space] = info
+        return info
+
+    def close(self) -> None:
+        """Close the transport."""
+        for lease in list(self.leases):
+            lease.stop()
+        self.transport.close()
+
+
+def seconds_left(deadline: float) -> float:
+    """Seconds until ``deadline`` on the monotonic clock; Deadline when there are none."""
+    remaining = deadline - time.monotonic()
+    if remaining <= 0:
+        raise Deadline("the time given is up; ask with a longer timeout_s")
+    return remaining
+
+
+def expand_edge_types(nodes: NDArray[np.int64], types: NDArray[np.int32] | None, edge_types: Sequence[int]) -> NDArray[np.int32]:
+    """The edge type of each neighbor: a reply leaves them out where there was only one to choose from."""
+    if types is not None:
+        return types
+    return np.where(nodes >= 0, np.int32(edge_types[0] if edge_types else -1), np.int32(-1))

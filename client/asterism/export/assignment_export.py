@@ -1,0 +1,199 @@
+"""An assignment by itself: which part each node goes to, in the files that DGL's tools and `dgl` take, and which nodes each part has."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.lib import format as npy
+
+from asterism.export.assignment_files import Owners, assignment_lines, partition_meta
+from asterism.export.assignment_methods import METHODS, AssignmentOptions, Balance, assign_owners
+from asterism.export.context import ExportRun
+from asterism.export.empty_parts import fill_empty_parts
+from asterism.export.execution_options import Execution, check_execution, memory_limit
+from asterism.export.global_ids import NodeIdTable
+from asterism.export.graph_source import ScannableGraph, pin_version, version_digest
+from asterism.export.nodes import read_ids
+from asterism.export.plan import ExportPlan, TypePlan, make_plan
+from asterism.export.publishing import MANIFEST, ExportTarget, WorkingFolder, open_working_folder, publish
+from asterism_graphkit.random.partition_choice import group_by_key
+from asterism_proto.errors import Conflict, Corrupt, InvalidRequest
+
+_STEP = 1 << 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignmentReport:
+    """An assignment that stands."""
+
+    out: str | Path
+    """The folder, or the address."""
+    version: int
+    """The version of the space whose nodes it is for."""
+    seed: int
+    assign: str
+    nodes: Mapping[str, tuple[int, ...]]
+    """Nodes in each part, by type."""
+    warnings: tuple[str, ...]
+    seconds: float
+
+
+def assignment(
+    graph: ScannableGraph,
+    out: str | Path,
+    *,
+    parts: int,
+    assign: str | Path = "metis",
+    seed: int = 0,
+    version: int | None = None,
+    homogeneous: bool = False,
+    weight: str | None = "weight",
+    balance_ntypes: Balance = True,
+    balance_edges: bool = False,
+    objective: str = "cut",
+    imbalance: float = 0.03,
+    passes: int = 1,
+    **execution: Unpack[Execution],
+) -> AssignmentReport:
+    """Write which part each node goes to: ``<ntype>.txt``, a part per line for the nodes by id, and ``partition_meta.json``.
+
+    Beside these ``<ntype>.members.npy`` (int64[n]: ids, part after part) and ``<ntype>.offsets.npy`` (int64[parts + 1]: where each part's
+    begin), by which `Graph.cluster_batches` takes the parts as clusters.
+
+    Parameters
+    ----------
+    graph, out, parts, assign, seed, version, homogeneous, weight
+        As `dgl` takes them, so that it finds nothing to repair; ``homogeneous`` names the one node type's file ``_N.txt``.
+    balance_ntypes, balance_edges, objective, imbalance, passes
+        Likewise.
+    **how
+        `Execution`, of which the work is this process's alone.
+
+    Returns
+    -------
+    AssignmentReport
+
+    Raises
+    ------
+    Conflict, InvalidRequest, NotFound, NotReady
+        ``out`` is not empty; an option does not fit, or there are no nodes; no such version; METIS does not fit into memory.
+    """
+    started = time.monotonic()
+    check_execution(execution)
+    options = AssignmentOptions(
+        method=assign if assign in METHODS else Path(assign),
+        parts=parts,
+        seed=seed,
+        balance_ntypes=balance_ntypes,
+        balance_edges=balance_edges,
+        objective=objective,
+        imbalance=imbalance,
+        passes=passes,
+    )
+    layout, target = make_plan(graph.schema, homogeneous=homogeneous, weight=weight), ExportTarget.parse(out)
+    parameters = json.loads(json.dumps({"space": graph.space, **options.manifest_entry, "parts": parts, "plan": layout.to_dict(), "kind": "assignment"}))
+    with open_working_folder(target, parameters, overwrite=execution.get("overwrite", False), resume=execution.get("resume", False), scratch=execution.get("scratch")) as working_folder:
+        if not working_folder.published:
+            pinned_version = working_folder.state.get("version", version)
+            if version not in (None, pinned_version):
+                raise Conflict(f"version {version}: the assignment that was cut off is of version {pinned_version}; ask for that one, or do not resume")
+            with pin_version(graph, pinned_version, f"assignment in {target.display_name}") as source:
+                _write(_begin_run(source, layout, pinned_version, options, working_folder, target, parameters, execution), options, parameters)
+        publish(working_folder, target)
+    manifest = target.manifest()
+    if manifest is None:
+        raise Corrupt(f"{target.file_path(MANIFEST)}: it was written just now, and is not there")
+    return AssignmentReport(
+        out=target.path or target.address,
+        version=manifest["version"],
+        seed=seed,
+        assign=str(options.method),
+        nodes={label: tuple(counts) for label, counts in manifest["nodes"].items()},
+        warnings=tuple(manifest["warnings"]),
+        seconds=time.monotonic() - started,
+    )
+
+
+def _begin_run(
+    graph: ScannableGraph,
+    layout: ExportPlan,
+    version: int | None,
+    options: AssignmentOptions,
+    working_folder: WorkingFolder,
+    target: ExportTarget,
+    parameters: Mapping[str, Any],
+    execution: Execution,
+) -> ExportRun:
+    """The assignment as it was left, or a new one."""
+    first_version = next((batch.version for kind in layout.nodes for batch in graph.scan_nodes(kind.name, (), version=version, rows=1)), None)
+    if first_version is None:
+        raise InvalidRequest(f"space {graph.space!r} has no nodes to assign")
+    digest = version_digest(graph, first_version)
+    if not working_folder.resumed:
+        working_folder = working_folder.begin({**parameters, "version": first_version, "digest": digest})
+    elif working_folder.state["digest"] != digest:
+        raise Conflict(f"space {graph.space!r} has another version {first_version} than when the assignment was cut off; do not resume")
+    return ExportRun(
+        graph=graph,
+        plan=layout,
+        version=first_version,
+        parts=options.parts,
+        trainers=1,
+        hops=1,
+        formats=(),
+        out=working_folder.out,
+        address=target.address,
+        scratch=working_folder.scratch,
+        memory_limit_mib=memory_limit(execution),
+        progress=execution.get("progress"),
+    )
+
+
+def _write(run: ExportRun, options: AssignmentOptions, parameters: Mapping[str, Any]) -> None:
+    tables = read_ids(run)
+
+    def assign() -> dict[str, Any]:
+        owners, method = assign_owners(run, options, tables)
+        fill_empty_parts(run, owners, tables, trainers=1)
+        for kind, type_owners, table in zip(run.plan.nodes, owners, tables, strict=True):
+            _write_type(run, kind, type_owners, table)
+        with run.open_output("partition_meta.json") as file:
+            file.write(partition_meta(run.parts, method))
+        return {"nodes": {k.label: np.bincount(type_owners, minlength=run.parts).tolist() for k, type_owners in zip(run.plan.nodes, owners, strict=True)}}
+
+    result = run.run_step("assigned", assign)
+    version_fields = {"version": run.version, "digest": version_digest(run.graph, run.version)}
+    run.run_step("manifest", partial(_write_manifest, run, {**parameters, **version_fields, "nodes": result["nodes"], "asked": parameters}))
+
+
+def _write_type(run: ExportRun, kind: TypePlan, owners: Owners, table: NodeIdTable) -> None:
+    """The part of each node, and the nodes of each part."""
+    with run.open_output(f"{kind.label}.txt") as file:
+        for lines in assignment_lines(owners):
+            file.write(lines)
+    order, offsets = group_by_key(owners, run.parts)
+    for name, rows, pieces in (
+        ("members", len(order), (table.ids[order[start : start + _STEP]] for start in range(0, len(order), _STEP))),
+        ("offsets", len(offsets), iter([offsets])),
+    ):
+        with run.open_output(f"{kind.label}.{name}.npy") as file:
+            npy.write_array_header_1_0(file, {"descr": "<i8", "fortran_order": False, "shape": (rows,)})
+            for piece in pieces:
+                file.write(piece.astype("<i8").tobytes())
+
+
+def _write_manifest(run: ExportRun, content: Mapping[str, Any]) -> None:
+    manifest = {
+        **content,
+        "warnings": [warning for facts in run.results.values() for warning in facts["warnings"]],
+        "files": {path: manifest for facts in run.results.values() for path, manifest in sorted(facts["files"].items())},
+    }
+    with run.open_output(MANIFEST) as file:
+        file.write(json.dumps(manifest, indent=2).encode() + b"\n")

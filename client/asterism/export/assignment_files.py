@@ -1,0 +1,128 @@
+"""Which part owns which node: by a hash, or as a folder of assignments says; and writing such a folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism.export.graph_source import Ids
+from asterism.export.plan import TypePlan
+from asterism_graphkit.compile.jit import as_kernel_array, kernel
+from asterism_graphkit.random.rng import bounded, key_of, mix64, word
+from asterism_proto.errors import InvalidRequest, NotFound
+
+Owners = NDArray[np.int32]
+"""int32[n]: the part of each node of a type, by rank."""
+
+_PURPOSE = 0x45585054
+"""The tag of these random words under a seed: far from the purposes of draws."""
+_LINES_BYTES, _LINES = 8 << 20, 1 << 20
+
+
+@kernel
+def _hash_with_key(ids: NDArray[np.int64], key: np.uint64, parts: np.uint64, out: NDArray[np.int32]) -> None:
+    for i in range(ids.shape[0]):
+        out[i] = np.int32(bounded(word(key, np.uint64(ids[i])), parts))
+
+
+def random_owners(ids: Ids, *, parts: int, seed: int, type_id: int) -> Owners:
+    """A part for each node, independent and uniform: a function of (seed, type, id) alone."""
+    out = np.empty(len(ids), np.int32)
+    _hash_with_key(as_kernel_array(ids), key_of(seed, _PURPOSE, type_id), np.uint64(parts), out)
+    return out
+
+
+@kernel
+def _hash_ids(ids: NDArray[np.int64], parts: np.uint64, out: NDArray[np.int32]) -> None:
+    for i in range(ids.shape[0]):
+        out[i] = np.int32(bounded(mix64(np.uint64(ids[i])), parts))
+
+
+def hashed_owners(ids: Ids, *, parts: int) -> Owners:
+    """A part for each node, a function of its id alone that anybody can compute: the high half of splitmix64(id) * parts."""
+    out = np.empty(len(ids), np.int32)
+    _hash_ids(as_kernel_array(ids), np.uint64(parts), out)
+    return out
+
+
+def read_owners(folder: Path, kinds: Sequence[TypePlan], counts: Sequence[int], *, parts: Collection[int]) -> tuple[list[Owners], int, str]:
+    """The parts that a folder gives, as DGL's partitioning tools write one; how many there are, and the algorithm's name.
+
+    Parameters
+    ----------
+    folder : Path
+        ``partition_meta.json`` and per node type ``<ntype>.txt``: one part per line, for the type's nodes by id.
+    kinds, counts
+        The node types, and how many nodes each has.
+    parts : collection of int
+        One of these numbers of parts the folder must be made for.
+
+    Raises
+    ------
+    NotFound
+        Where a file is missing.
+    InvalidRequest
+        Where a file does not fit; the message names it, and the line.
+    """
+    meta_path = folder / "partition_meta.json"
+    if not meta_path.is_file():
+        raise NotFound(f"{meta_path}: no such file; a folder of assignments needs it")
+    try:
+        meta = json.loads(meta_path.read_text())
+        num_parts, algorithm = int(meta["num_parts"]), str(meta.get("algo_name", "metis"))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidRequest(f"{meta_path}: expected a JSON object with num_parts and algo_name ({error!r})") from error
+    if num_parts not in parts:
+        raise InvalidRequest(f"{meta_path}: num_parts is {num_parts}, the export is asked for {' or '.join(map(str, sorted(parts)))}")
+    return [_read_parts(_file_of(folder, kind), count, num_parts) for kind, count in zip(kinds, counts, strict=True)], num_parts, algorithm
+
+
+def _file_of(folder: Path, kind: TypePlan) -> Path:
+    """The file of a type, by its stored or its written name."""
+    for name in (kind.name, kind.label):
+        if (folder / f"{name}.txt").is_file():
+            return folder / f"{name}.txt"
+    raise NotFound(f"{folder / kind.name}.txt: no such file; a folder of assignments needs one for each node type")
+
+
+def _read_parts(path: Path, count: int, parts: int) -> Owners:
+    pieces: list[Owners] = []
+    line = 0
+    with open(path, "rb") as file:
+        while lines := file.readlines(_LINES_BYTES):
+            try:
+                piece = np.array(lines).astype(np.int64)
+            except ValueError as error:
+                raise _first_bad_line(path, lines, line) from error
+            out_of_range = np.flatnonzero((piece < 0) | (piece >= parts))
+            if out_of_range.size:
+                raise InvalidRequest(f"{path}, line {line + int(out_of_range[0]) + 1}: part {piece[out_of_range[0]]}; expected 0 to {parts - 1}")
+            pieces.append(piece.astype(np.int32))
+            line += len(lines)
+    if line != count:
+        raise InvalidRequest(f"{path}: {line} lines for {count} nodes; expected one line for each, by id")
+    return np.concatenate([np.empty(0, np.int32), *pieces])
+
+
+def _first_bad_line(path: Path, lines: list[bytes], before: int) -> InvalidRequest:
+    for i, line in enumerate(lines, before + 1):
+        try:
+            np.array([line]).astype(np.int64)
+        except ValueError:
+            return InvalidRequest(f"{path}, line {i}: {line.strip()[:40].decode(errors='replace')!r}; expected the number of a part")
+    return InvalidRequest(f"{path}: lines {before + 1} to {before + len(lines)} are not numbers of parts")
+
+
+def assignment_lines(owners: Owners) -> Iterator[bytes]:
+    """The content of a type's file in such a folder, some lines at a time."""
+    for start in range(0, len(owners), _LINES):
+        yield b"".join(b"%d\n" % part for part in owners[start : start + _LINES].tolist())
+
+
+def partition_meta(parts: int, method: str) -> bytes:
+    """The content of its ``partition_meta.json``."""
+    return json.dumps({"version": "1.0.0", "num_parts": parts, "algo_name": method}, indent=4).encode() + b"\n"

@@ -1,0 +1,83 @@
+"""Scratch files of rows: appended to, then read back as a map. Nothing is kept open in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism.export.graph_source import Array
+
+PIECE_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spool:
+    """Rows of one dtype and shape in a raw file. Any process that sees the file sees its rows."""
+
+    path: Path
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...] = ()
+    piece_bytes: int = PIECE_BYTES
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        try:
+            return self.path.stat().st_size // max(1, self.row_bytes)
+        except FileNotFoundError:
+            return 0
+
+    def append(self, values: Array) -> None:
+        """Add rows at the end."""
+        raw = np.ascontiguousarray(values, self.dtype)
+        if len(raw):
+            # Opened anew each time: there are parts x types x columns of these, more than files may be open.
+            with open(self.path, "ab") as file:
+                file.write(raw.reshape(-1).view(np.uint8).data)
+
+    def allocate(self, rows: int) -> Array:
+        """A file of so many rows of zeros, mapped to be written to in any order."""
+        with open(self.path, "wb") as file:
+            file.truncate(rows * self.row_bytes)
+        return self.map("r+")
+
+    def map(self, mode: str = "r") -> Array:
+        """All rows, mapped: read as they are touched, and given back with the array."""
+        rows = self.rows
+        if rows == 0:
+            return np.empty((0, *self.shape), self.dtype)
+        mapped: Array = np.memmap(self.path, self.dtype, "r" if mode == "r" else "r+", shape=(rows, *self.shape))
+        return mapped
+
+    def read(self) -> Array:
+        """All rows, in memory."""
+        if self.rows == 0:
+            return np.empty((0, *self.shape), self.dtype)
+        return np.fromfile(self.path, self.dtype).reshape(-1, *self.shape)
+
+    def pieces(self, order: NDArray[np.int64] | None = None) -> Iterator[Array]:
+        """All rows a few at a time, in file order or in ``order``."""
+        step = self.piece_rows
+        for start in range(0, self.rows, step):
+            # A map per piece: what it touched does not stay resident.
+            rows = self.map()
+            yield np.array(rows[start : start + step]) if order is None else np.take(rows, order[start : start + step], axis=0)
+
+    @property
+    def piece_rows(self) -> int:
+        """Rows of a piece."""
+        return max(1, min(PIECE_BYTES, self.piece_bytes) // max(1, self.row_bytes))
+
+    def remove(self) -> None:
+        """Remove the file and its rows."""
+        self.path.unlink(missing_ok=True)

@@ -1,0 +1,272 @@
+"""CSV, Parquet and NumPy files that a schema file describes, as a source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from asterism.formats import bad_rows
+from asterism.formats import edges as edge_rows
+from asterism.formats.bad_rows import BadRowCollector, read_batch
+from asterism.formats.chunks import CHUNK_BYTES, CHUNK_ROWS, EdgeChunk, ExistsCheck, Features, Ids, NodeChunk, Weights, split_to_limit
+from asterism.formats.csvfiles import CsvTable
+from asterism.formats.keys import SeenIds, StringIdIndex
+from asterism.formats.npyfiles import NpyFile, NpyTable
+from asterism.formats.parquetfiles import ParquetTable
+from asterism.formats.schema_file import FeatureSpec, NodeSpec, TableSpec, read_spec, resolve_feature
+from asterism.formats.tables import RowBatch, TableReader, spans
+from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.string_ids import ID_COLUMN
+from asterism_proto.errors import InvalidRequest
+
+
+def open_table(spec: TableSpec) -> TableReader:
+    """The files of a type behind their port."""
+    if spec.format == "csv":
+        return CsvTable(spec.files[""], spec.csv)
+    if spec.format == "parquet":
+        return ParquetTable(spec.files[""])
+    return NpyTable({name: [NpyFile.open(path, label) for path, label in files] for name, files in spec.files.items()})
+
+
+def row_bytes(features: tuple[Feature, ...]) -> int:
+    """Bytes of a row's ids, weight and dense features."""
+    return 20 + sum(np.dtype(f.dtype).itemsize * int(np.prod(f.shape, dtype=object)) for f in features if f.kind == "dense")
+
+
+class TabularSource:
+    """Files that a schema file describes.
+
+    Parameters
+    ----------
+    path : Path
+        The schema file.
+    root : Path, optional
+        The folder that its file names start from, in place of what it says itself.
+    chunk_rows : int
+        Rows of a chunk at most.
+    """
+
+    def __init__(self, path: Path, *, root: Path | None = None, chunk_rows: int = CHUNK_ROWS) -> None:
+        self.spec = read_spec(path, root)
+        self.chunk_rows = chunk_rows
+        self.tables: dict[str, TableReader] = {}
+        self._nodes: dict[str, NodeSpec] = {}
+        self._keys: dict[str, StringIdIndex] = {}
+        for node in self.spec.nodes:
+            if node.table is not None:
+                self.tables[node.name] = open_table(node.table)
+                node = replace(node, features=self._resolve_features(node.name, node.features))
+                self._check_columns(node.name, [node.id, node.key, node.weight])
+            self._nodes[node.name] = node
+        self._edges = []
+        for edge in self.spec.edges:
+            self.tables[edge.name] = open_table(edge.table)
+            self._check_columns(edge.name, [edge.src, edge.dst, edge.weight])
+            self._edges.append(replace(edge, features=self._resolve_features(edge.name, edge.features)))
+        self._schema = self._build_schema()
+        if self._schema.has_string_ids:
+            self._check_string_ids()
+        numbered_types = [node.name for node in self._nodes.values() if node.id is None and (node.table or node.count)]
+        if self._schema.ids == "global" and numbered_types and len(self._nodes) > 1:
+            raise InvalidRequest(
+                f"{path}: with `ids: global` no two types share an id, but {', '.join(numbered_types)} would be numbered from 0; give an `id` column"
+            )
+
+    def _check_string_ids(self) -> None:
+        """Refuse what gives nodes no names, in a space where strings are ids."""
+        for node in self._nodes.values():
+            if node.key or node.count or (node.table is not None and node.id is None):
+                raise InvalidRequest(f"node type {node.name!r}: with `ids: string` nodes have names: give `files` with an `id`, not `key` or `count`")
+        for edge in self._edges:
+            if edge.missing == "create" and (edge.aggregate or edge.self_loops):
+                option = "aggregate" if edge.aggregate else "self_loops"
+                raise InvalidRequest(
+                    f"edge type {edge.name!r}: with `ids: string` and `missing: create` every edge has its ends' names with it, and what "
+                    f"`{option}` makes has none; load the nodes from files of their own"
+                )
+
+    def _resolve_features(self, owner: str, features: tuple[FeatureSpec, ...]) -> tuple[FeatureSpec, ...]:
+        resolved = []
+        for spec in features:
+            kinds = [self.tables[owner].describe(column) for column in spec.columns]
+            is_typed = kinds[0].kind != "text"
+            resolved.append(resolve_feature(spec, f"type {owner!r}", kinds[0].kind, kinds[0].dtype, kinds[0].shape) if is_typed else spec)
+        return tuple(resolved)
+
+    def _check_columns(self, owner: str, columns: list[str | None]) -> None:
+        """Refuse columns that are not there before anything is read."""
+        for column in columns:
+            if column is not None:
+                self.tables[owner].describe(column)
+
+    def _build_schema(self) -> Schema:
+        nodes = tuple(
+            NodeType(
+                name=node.name,
+                weighted=node.weight is not None,
+                features=tuple(spec.feature for spec in node.features),
+                tables=node.tables,
+                graph_label=node.graph_label,
+                index=node.index,
+                time=node.time,
+            )
+            for node in self._nodes.values()
+        )
+        edge_types: list[EdgeType] = []
+        for edge in self._edges:
+            src, relation, dst = edge.name.split(":")
+            forward = EdgeType(
+                src_type=src,
+                relation=relation,
+                dst_type=dst,
+                weighted=edge.weight is not None or edge.aggregate is not None,
+                multiplicity=edge.edges,
+                missing=edge.missing,
+                features=tuple(spec.feature for spec in edge.features),
+                tables=edge.tables,
+                time=edge.time,
+                index=edge.index,
+            )
+            edge_types.append(forward)
+            if edge.reverse is not None:
+                edge_types.append(replace(forward, src_type=dst, relation=edge.reverse, dst_type=src))
+        schema = Schema(node_types=nodes, edge_types=tuple(edge_types), **self.spec.settings)
+        for edge in self._edges:
+            for end in (edge.name.split(":")[0], edge.name.split(":")[2]):
+                if edge.missing == "create" and self._nodes[end].key:
+                    raise InvalidRequest(
+                        f"edge type {edge.name!r}: the nodes of {end!r} are known by `key`, so all come from its files: no `missing: create`"
+                    )
+        return schema
+
+    @property
+    def schema(self) -> Schema:
+        """As `Source.schema`."""
+        return self._schema
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """As `Source.options`."""
+        return {"root": str(self.spec.root.resolve()), "schema": self.spec.text, "chunk_rows": self.chunk_rows}
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """As `Source.files`."""
+        specs = [node.table for node in self.spec.nodes if node.table is not None] + [edge.table for edge in self.spec.edges]
+        return (self.spec.path, *(path for spec in specs for files in spec.files.values() for path, _ in files))
+
+    @property
+    def total_rows(self) -> int | None:
+        """As `Source.total_rows`."""
+        counts = [node.count or 0 for node in self._nodes.values() if node.table is None]
+        for edge in self._edges:
+            if edge.aggregate or edge.self_loops:
+                return None
+            rows = self.tables[edge.name].rows
+            counts.append(-1 if rows is None else rows * (2 if edge.reverse or edge.symmetry else 1))
+        for node in self._nodes.values():
+            if node.table is not None:
+                rows = self.tables[node.name].rows
+                counts.append(-1 if rows is None else rows)
+        return None if -1 in counts else sum(counts)
+
+    @property
+    def total_bytes(self) -> int:
+        """As `Source.total_bytes`."""
+        return sum(table.nbytes for table in self.tables.values())
+
+    def limit(self, features: tuple[FeatureSpec, ...]) -> int:
+        """Rows of a batch."""
+        return max(1, min(self.chunk_rows, CHUNK_BYTES // row_bytes(tuple(spec.feature for spec in features))))
+
+    def string_id_index(self, ntype: str) -> StringIdIndex | None:
+        """The names of a type's nodes, where they are known by name; read on first use."""
+        node = self._nodes[ntype]
+        if node.key is None:
+            return None
+        if ntype not in self._keys:
+            self._keys[ntype] = StringIdIndex.read(self.tables[ntype], node.key, self.chunk_rows)
+        return self._keys[ntype]
+
+    def dense_count(self, ntype: str) -> int | None:
+        """n, where the nodes of a type are known to be 0 .. n - 1."""
+        node = self._nodes[ntype]
+        if node.table is None:
+            return node.count
+        # Arrays that are taken as they are hold no bad rows, so no number is left out.
+        is_dense = node.id is None and node.key is None and node.weight is None and not any("dtype" in spec.declared for spec in node.features)
+        return self.tables[ntype].rows if is_dense and node.table.format == "numpy" else None
+
+    def node_chunks(self) -> Iterator[NodeChunk]:
+        """As `Source.node_chunks`."""
+        for node in self._nodes.values():
+            yield from self._read_node_type(node)
+
+    def nodes_of(self, ntype: str) -> Iterator[Ids]:
+        """The ids of one type, chunk by chunk."""
+        for chunk in self._read_node_type(self._nodes[ntype]):
+            yield chunk.ids
+
+    def _read_node_type(self, node: NodeSpec) -> Iterator[NodeChunk]:
+        if node.table is None:
+            for start, stop in spans(node.count or 0, self.chunk_rows):
+                if stop > start:
+                    yield NodeChunk(ntype=node.name, file=self.spec.path.name, first_row=start, ids=np.arange(start, stop))
+            return
+        keys = self.string_id_index(node.name)
+        seen = SeenIds(len(keys)) if keys is not None else None
+        id_type = pa.string() if self._schema.has_string_ids else pa.int64()
+        id_columns: list[tuple[str, pa.DataType]] = [(node.id, id_type)] if node.id else [(node.key, pa.string())] if node.key else []
+        columns = bad_rows.columns_to_read(id_columns, node.weight, node.features)
+        if not columns:
+            raise InvalidRequest(f"node type {node.name!r}: no id, key, weight or feature is read from its files; give `count` in place of `files`")
+        row = 0
+        for batch in self.tables[node.name].batches(columns, self.limit(node.features)):
+            (ids, weights, features), collector = read_batch(batch, self._row_reader(node, keys, row))
+            if seen is not None:
+                collector.record(str(node.key), seen.find_repeats(ids, collector.good_mask), lambda value: "the name is there already")
+            good = collector.good_mask
+            chunk = NodeChunk(
+                ntype=node.name,
+                file=batch.file,
+                first_row=batch.first_row,
+                ids=ids if good is None else ids[good],
+                weights=weights if good is None or weights is None else weights[good],
+                features=bad_rows.keep_rows(good, features),
+                bad=collector.bad_rows(),
+                nbytes=batch.nbytes,
+            )
+            yield from split_to_limit(chunk)
+            row += batch.size
+
+    @property
+    def salt(self) -> int | None:
+        """What ids of names are made with; None where ids are whole numbers."""
+        return self._schema.salt if self._schema.has_string_ids else None
+
+    def _row_reader(self, node: NodeSpec, keys: StringIdIndex | None, row: int) -> Callable[[RowBatch, BadRowCollector], tuple[Ids, Weights | None, Features]]:
+        def read_columns(batch: RowBatch, collector: BadRowCollector) -> tuple[Ids, Weights | None, Features]:
+            if node.id is not None and self.salt is not None:
+                ids, string_ids = bad_rows.read_names(collector, node.id, self.salt)
+                return ids, bad_rows.read_weights(collector, node.weight), {ID_COLUMN: string_ids, **bad_rows.read_features(collector, node.features)}
+            if node.id is not None:
+                ids = bad_rows.read_ids(collector, node.id)
+            elif keys is not None:
+                ids, missing_mask = keys.ids(batch.column(str(node.key)))
+                collector.record(str(node.key), missing_mask, lambda value: "the name is missing")
+            else:
+                ids = row + (np.arange(batch.rows) if batch.ordinals is None else batch.ordinals)
+            return ids, bad_rows.read_weights(collector, node.weight), bad_rows.read_features(collector, node.features)
+
+        return read_columns
+
+    def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
+        """As `Source.edge_chunks`."""
+        for edge in self._edges:
+            yield from edge_rows.read_edge_type(self, edge, exists)

@@ -1,0 +1,151 @@
+"""Records that calls return: samples, links, layers, rankings, catalog entries, explanations.
+
+Calls themselves belong to `asterism.calls`. Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from asterism.records.arrays import ArrayRecord, HeteroIds
+    from asterism.records.catalog import Host, Job, SpaceInfo, Task
+    from asterism.records.explanation import DrawShare, Explanation, StorageRequest
+    from asterism.records.job_results import ExportedFile, PartUnits, TaskResult, TypeAudit
+    from asterism.records.layers import Adjacency, Layer, LayerSample, LayerStack, MultiHopNeighbors
+    from asterism.records.links import EdgeRows, LinkSeeds
+    from asterism.records.query_result import QueryResult, Stage
+    from asterism.records.rankings import PageRanks, TopNeighbors, VisitSample
+    from asterism.records.samples import (
+        Cursor,
+        EdgeBatch,
+        EdgeSample,
+        FanoutHop,
+        FanoutSample,
+        GraphLabels,
+        GraphNodes,
+        NeighborSample,
+        NodeBatch,
+        NodeRows,
+        NodeSample,
+        PairBatch,
+        RaggedNeighbors,
+        Subgraph,
+        WalkSample,
+    )
+    from asterism.records.versions import PartitionStats, PinInfo, VersionInfo
+
+__all__ = [
+    "Adjacency",
+    "ArrayRecord",
+    "Cursor",
+    "DrawShare",
+    "EdgeBatch",
+    "EdgeRows",
+    "EdgeSample",
+    "Explanation",
+    "ExportedFile",
+    "FanoutHop",
+    "FanoutSample",
+    "GraphLabels",
+    "GraphNodes",
+    "HeteroIds",
+    "Host",
+    "Job",
+    "Layer",
+    "LayerSample",
+    "LayerStack",
+    "LinkSeeds",
+    "MultiHopNeighbors",
+    "NeighborSample",
+    "NodeBatch",
+    "NodeRows",
+    "NodeSample",
+    "PageRanks",
+    "PairBatch",
+    "PartUnits",
+    "PartitionStats",
+    "PinInfo",
+    "QueryResult",
+    "RaggedNeighbors",
+    "SpaceInfo",
+    "Stage",
+    "StorageRequest",
+    "Subgraph",
+    "Task",
+    "TaskResult",
+    "TopNeighbors",
+    "TypeAudit",
+    "VersionInfo",
+    "VisitSample",
+    "WalkSample",
+]
+
+_MODULES = {
+    "Adjacency": "layers",
+    "ArrayRecord": "arrays",
+    "Cursor": "samples",
+    "DrawShare": "explanation",
+    "EdgeBatch": "samples",
+    "EdgeRows": "links",
+    "EdgeSample": "samples",
+    "Explanation": "explanation",
+    "ExportedFile": "job_results",
+    "FanoutHop": "samples",
+    "FanoutSample": "samples",
+    "GraphLabels": "samples",
+    "GraphNodes": "samples",
+    "HeteroIds": "arrays",
+    "Host": "catalog",
+    "Job": "catalog",
+    "Layer": "layers",
+    "LayerSample": "layers",
+    "LayerStack": "layers",
+    "LinkSeeds": "links",
+    "MultiHopNeighbors": "layers",
+    "NeighborSample": "samples",
+    "NodeBatch": "samples",
+    "NodeRows": "samples",
+    "NodeSample": "samples",
+    "PageRanks": "rankings",
+    "PairBatch": "samples",
+    "PartUnits": "job_results",
+    "PartitionStats": "versions",
+    "PinInfo": "versions",
+    "QueryResult": "query_result",
+    "RaggedNeighbors": "samples",
+    "SpaceInfo": "catalog",
+    "Stage": "query_result",
+    "StorageRequest": "explanation",
+    "Subgraph": "samples",
+    "Task": "catalog",
+    "TaskResult": "job_results",
+    "TopNeighbors": "rankings",
+    "TypeAudit": "job_results",
+    "VersionInfo": "versions",
+    "VisitSample": "rankings",
+    "WalkSample": "samples",
+}
+_OLD_NAMES = {
+    "Asked": "StorageRequest",
+    "Ragged": "RaggedNeighbors",
+    "MultiHop": "MultiHopNeighbors",
+    "Result": "QueryResult",
+    "Share": "PartitionStats",
+    "Shown": "ArrayRecord",
+    "Typed": "HeteroIds",
+}
+"""Names of earlier releases; they keep working."""
+
+
+def __getattr__(name: str) -> Any:
+    current = _OLD_NAMES.get(name, name)
+    if current not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[current]}"), current)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

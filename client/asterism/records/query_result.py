@@ -1,0 +1,271 @@
+"""Queries in statements: what is sent, and the table that comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism.client_state import Session
+from asterism.records.arrays import RaggedColumn, Values
+from asterism_model.html import table
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.framing import DTYPES, Frame
+from asterism_proto.v1 import graphd_pb2 as wire
+
+MAX_SHOWN_ROWS = 20
+"""Rows that a table shows of itself."""
+_MAX_CELL_WIDTH = 40
+_DTYPES = frozenset(np.dtype(name) for name in DTYPES)
+"""An array's own word for its type takes several times as long to ask."""
+Value = Values | RaggedColumn
+"""A column: an array [n, ...] (of texts: of str), or (indptr, values) where rows are lists or bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _DictionaryEncoded:
+    """Texts of which there are few: a code for each row."""
+
+    codes: Values
+    dictionary: tuple[str, ...]
+
+    def texts(self) -> Values:
+        return np.array([*self.dictionary, ""], np.str_)[self.codes]  # code -1 is the last one: no text
+
+
+class _Columns(Mapping[str, Value]):
+    """Columns by name; texts that came as codes are laid out when they are first looked at."""
+
+    def __init__(self, columns: dict[str, Value | _DictionaryEncoded]) -> None:
+        self._columns = columns
+
+    def __getitem__(self, name: str) -> Value:
+        column = self._columns[name]
+        if isinstance(column, _DictionaryEncoded):
+            column = self._columns[name] = column.texts()
+        return column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What one step of running a statement took."""
+
+    name: str
+    took_s: float
+    rows: int
+    """That it gave; -1: it gives none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class QueryResult:
+    """The table of a statement.
+
+    Examples
+    --------
+    >>> found = graph.query("SAMPLE 4 VERTICES ON item YIELD id, price SEED 7")  # doctest: +SKIP
+    >>> found["price"], found.rows()  # doctest: +SKIP
+    """
+
+    columns: tuple[str, ...]
+    """Names, in their order."""
+    types: tuple[str, ...]
+    """Of each: a dtype (``int64``), ``text``, ``bytes``, ``list<int64>`` or ``list<float32>``."""
+    values: Mapping[str, Value]
+    """By name; see `Result.__getitem__`."""
+    length: int
+    """Of every column; -1: each has its own, as outputs of Euler's GQL have, and all together are shown as one row."""
+    kind: str
+    """What statement it is of: ``use``, ``vertices``, ``show``, ..."""
+    space: str
+    """That the next statement is about; "": none was said yet."""
+    version: int
+    """That was read; 0: none."""
+    digest: str = ""
+    """Of that version's manifest, where it was drawn from."""
+    seed: int | None = None
+    """Where it drew: what it can be repeated with."""
+    token: str = ""
+    """Where it drew: the call behind it, for `Graph.replay`."""
+    took_s: float = 0.0
+    """In graphd."""
+    plan: str = ""
+    """Of EXPLAIN and PROFILE: a line for each step."""
+    stages: tuple[Stage, ...] = ()
+    """Of PROFILE: what each step took."""
+
+    def __len__(self) -> int:
+        return 1 if self.length < 0 else self.length
+
+    def __getitem__(self, name: str) -> Value:
+        """A column by name: ``[rows, ...]``, texts as an array of str; ``(indptr, values)`` of lists and bytes."""
+        if name not in self.values:
+            raise KeyError(f"no column {name!r}; there are {', '.join(self.columns) or 'none'}")
+        return self.values[name]
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        if self.length < 0:
+            return iter([tuple(np.asarray(self.values[name]).tolist() for name in self.columns)])
+        return zip(*(_cells(self.values[name], kind) for name, kind in zip(self.columns, self.types, strict=True)), strict=True)
+
+    def rows(self, most: int | None = None) -> list[tuple[Any, ...]]:
+        """The rows as tuples of plain values, for looking at; the first ``most`` of them."""
+        return list(islice(self, most))
+
+    def to_pandas(self) -> Any:
+        """A data frame; needs pandas. What is no number or text becomes lists and bytes."""
+        import pandas as pd
+
+        self._check_rows()
+        name_types = zip(self.columns, self.types, strict=True)
+        flat = {name: _scalar_column(self.values[name]) for name in self.columns}
+        return pd.DataFrame({name: list(_cells(self.values[name], kind)) if flat[name] is None else flat[name] for name, kind in name_types})
+
+    def to_arrow(self) -> Any:
+        """An Arrow table, lists as lists and vectors as lists of one length; needs pyarrow."""
+        import pyarrow as pa
+
+        self._check_rows()
+        return pa.table({name: _arrow(pa, self.values[name], kind) for name, kind in zip(self.columns, self.types, strict=True)})
+
+    def _check_rows(self) -> None:
+        if self.length < 0:
+            raise InvalidRequest("these outputs have lengths of their own, and are no table; take them one by one, by name")
+
+    def __repr__(self) -> str:
+        head = (
+            f"Result({len(self):,} rows, {', '.join(f'{name} {kind}' for name, kind in zip(self.columns, self.types, strict=True)) or 'no columns'}"
+        )
+        details = [("space", self.space), ("version", self.version), ("seed", self.seed)]
+        head += "".join(f", {name}={value!r}" for name, value in details if value not in ("", 0, None)) + ")"
+        if not self.columns or not self.length:
+            return head + (f"\n{self.plan}" if self.plan else "")
+        cells = [[_shorten(cell) for cell in row] for row in self.rows(MAX_SHOWN_ROWS)]
+        widths = [max(map(len, column)) for column in zip(self.columns, *cells, strict=True)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [list(self.columns), *cells]]
+        more = [f"... {self.length - MAX_SHOWN_ROWS:,} more"] if self.length > MAX_SHOWN_ROWS else []
+        return "\n".join([head, *lines, *more, *([self.plan] if self.plan else [])])
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        title = f"{len(self):,} rows" + (f" of {self.space}" if self.space else "") + (f", version {self.version}" if self.version else "")
+        if self.length > MAX_SHOWN_ROWS:
+            title += f"; the first {MAX_SHOWN_ROWS}"
+        return table(
+            title, self.columns, ([cell if isinstance(cell, int | float) else _shorten(cell) for cell in row] for row in self.rows(MAX_SHOWN_ROWS))
+        )
+
+
+def query(session: Session, statement: str, parameters: Mapping[str, Any] | None, *, space: str, language: str, version: int = 0) -> QueryResult:
+    """Have statements run, and give the last one's table."""
+    head = wire.QueryRequest(space=space, version=version, statement=statement, language=language, seen=session.newest_versions())
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, value in (parameters or {}).items():
+        bind_parameter(name, value, head, arrays)
+    reply = session.graph("query", head, arrays)
+    result = decode_result(reply)
+    for changed in reply.head.changed:  # type: ignore[attr-defined]  # a QueryReply
+        session.forget(changed)
+    if result.space and result.version:
+        session.note_version(result.space, result.version)
+    return result
+
+
+def bind_parameter(name: str, value: Any, head: wire.QueryRequest, arrays: dict[str, NDArray[Any]]) -> None:
+    """Put a parameter where it travels: scalars and texts in the message, arrays beside it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        head.parameters[name].truth = value
+    elif isinstance(value, int):
+        if not -(1 << 63) <= value < 1 << 63:
+            raise InvalidRequest(f"parameter ${name} = {value}: expected a whole number of 64 bits")
+        head.parameters[name].whole = value
+    elif isinstance(value, float):
+        head.parameters[name].number = value
+    elif isinstance(value, str):
+        head.parameters[name].text = value
+    elif isinstance(value, list | tuple) and value and all(isinstance(item, str) for item in value):
+        head.parameters[name].texts.texts.extend(value)
+    else:
+        try:
+            array = np.asarray(value)
+        except (ValueError, OverflowError) as error:  # lists of different lengths, for example
+            raise InvalidRequest(f"parameter ${name}: expected a number, a text, or a rectangular array of either ({error})") from error
+        if array.dtype.kind == "U":
+            head.parameters[name].texts.texts.extend(array.reshape(-1).tolist())
+            return
+        if array.dtype not in _DTYPES and array.dtype.name not in DTYPES:
+            raise InvalidRequest(f"parameter ${name}: {type(value).__name__} of {array.dtype}; expected a number, a text, or an array of either")
+        arrays[f"${name}"] = array.astype(np.int64) if array.size == 0 and not isinstance(value, np.ndarray) else array
+
+
+def decode_result(reply: Frame) -> QueryResult:
+    """The table in a reply."""
+    head: Any = reply.head
+    columns = [(column.name, column.type, _value(index, column, reply)) for index, column in enumerate(head.columns)]
+    return QueryResult(
+        columns=tuple(name for name, _, _ in columns),
+        types=tuple(kind for _, kind, _ in columns),
+        values=_Columns({name: value for name, _, value in columns}),
+        length=head.rows,
+        kind=head.kind,
+        space=head.space,
+        version=head.version,
+        digest=head.digest,
+        seed=head.seed if head.HasField("seed") else None,
+        token=head.token,
+        took_s=head.took_s,
+        plan=head.plan,
+        stages=tuple(Stage(name=stage.name, took_s=stage.took_s, rows=stage.rows) for stage in head.stages),
+    )
+
+
+def _value(index: int, column: Any, reply: Frame) -> Value | _DictionaryEncoded:
+    array = reply.arrays.get(f"c.{index}")
+    if array is not None:
+        return _DictionaryEncoded(array, tuple(column.words)) if column.coded else array
+    indptr, values = reply.arrays[f"c.{index}.indptr"], reply.arrays[f"c.{index}.values"]
+    if column.type != "text":
+        return indptr, values
+    raw = values.tobytes()
+    return np.array([raw[start:stop].decode() for start, stop in pairwise(indptr.tolist())], np.str_)
+
+
+def _cells(value: Value, kind: str) -> Iterator[Any]:
+    if not isinstance(value, tuple):
+        return iter(value.tolist())
+    indptr, values = value
+    rows = (values[start:stop] for start, stop in pairwise(indptr.tolist()))
+    return (row.tobytes() for row in rows) if kind == "bytes" else (row.tolist() for row in rows)
+
+
+def _scalar_column(value: Value) -> Values | None:
+    """A column of one value a row; None where it is none."""
+    return None if isinstance(value, tuple) or value.ndim != 1 else value
+
+
+def _arrow(pa: Any, value: Value, kind: str) -> Any:
+    if isinstance(value, tuple):
+        indptr, values = value
+        if kind == "bytes":
+            return pa.array(list(_cells(value, kind)), pa.large_binary())
+        return pa.LargeListArray.from_arrays(pa.array(indptr), pa.array(values))
+    if value.ndim == 1:
+        return pa.array(value)
+    inner = _arrow(pa, value.reshape(-1, *value.shape[2:]) if value.ndim > 2 else value.reshape(-1), kind)
+    return pa.FixedSizeListArray.from_arrays(inner, value.shape[1])
+
+
+def _shorten(cell: Any) -> str:
+    text = f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+    return text if len(text) <= _MAX_CELL_WIDTH else f"{text[: _MAX_CELL_WIDTH - 3]}..."

@@ -1,0 +1,151 @@
+"""Published versions as frozen records: what each holds of every type, and what its weights are like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from asterism_model.indexes import Index, indexes_from_proto
+from asterism_model.weight_stats import OWN_WEIGHTS, WeightStats, compute_weight_stats
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as meta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStats:
+    """Count and weight of one type in one part, by weights of one name."""
+
+    part: int
+    element: str
+    """NODE or EDGE."""
+    type_id: int
+    count: int
+    """Live rows."""
+    positive: int
+    """Rows of positive weight."""
+    weight: float
+    """Their sum."""
+    audit_tv: float
+    """Total variation between the tables' exact law and the weights."""
+    audit_rel: float
+    """The largest relative error of one share."""
+    dropped: int
+    """Edges dropped because an end is dead."""
+    underflow: int
+    """Shares below 2^-64."""
+    weight_name: str = ""
+    """"": the rows' own; else a table's name."""
+    zero: int = 0
+    """Rows that weigh 0 by themselves. This and what follows is summed up by `asterism_model.weight_stats`."""
+    subnormal: int = 0
+    negative: int = 0
+    nan: int = 0
+    infinite: int = 0
+    squares: float = 0.0
+    largest: float = 0.0
+
+    @classmethod
+    def from_proto(cls, message: pb.Total) -> PartitionStats:
+        """As it came over the wire."""
+        return cls(
+            part=message.part,
+            element=pb.Element.Name(message.element),
+            type_id=message.type_id,
+            count=message.count,
+            positive=message.positive,
+            weight=message.weight,
+            audit_tv=message.audit_tv,
+            audit_rel=message.audit_rel,
+            dropped=message.dropped,
+            underflow=message.underflow,
+            weight_name="" if message.weight_name in OWN_WEIGHTS else message.weight_name,
+            zero=message.zero,
+            subnormal=message.subnormal,
+            negative=message.negative,
+            nan=message.nan,
+            infinite=message.infinite,
+            squares=message.squares,
+            largest=message.largest,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinInfo:
+    """A lease on a version: while it lasts, the version is served."""
+
+    pin_id: int
+    space: str
+    version: int
+    owner: str
+    """Who asked for it, in words."""
+    term_s: float
+    """What each renewal grants, in seconds."""
+    created_ms: int
+    expires_ms: int
+    """Unless it is renewed."""
+
+    @classmethod
+    def from_proto(cls, message: meta.Pin) -> PinInfo:
+        """As it came over the wire."""
+        return cls(
+            pin_id=message.pin_id,
+            space=message.space,
+            version=message.version,
+            owner=message.owner,
+            term_s=message.term_s,
+            created_ms=message.created_ms,
+            expires_ms=message.expires_ms,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionInfo:
+    """A published, immutable state of a space."""
+
+    space_id: int
+    version: int
+    cut: int
+    """The commit number that it shows."""
+    job_id: int
+    created_ms: int
+    digest: str
+    totals: tuple[PartitionStats, ...]
+    """Per (element, type, part), by the rows' own weights; empty in lists of versions."""
+    named: tuple[PartitionStats, ...] = ()
+    """The same by the weights of each table, of the types that have it."""
+    indexes: tuple[Index, ...] = ()
+    """That draws under conditions take."""
+
+    @classmethod
+    def from_proto(cls, message: pb.Manifest) -> VersionInfo:
+        """As it came over the wire."""
+        shares = [PartitionStats.from_proto(total) for total in message.totals]
+        return cls(
+            space_id=message.space_id,
+            version=message.version,
+            cut=message.cut,
+            job_id=message.job_id,
+            created_ms=message.created_ms,
+            digest=message.digest,
+            totals=tuple(share for share in shares if not share.weight_name),
+            named=tuple(share for share in shares if share.weight_name),
+            indexes=indexes_from_proto(message.indexes),
+        )
+
+    def count(self, element: str, type_id: int) -> int:
+        """Live rows of one type over all parts; ``element`` is NODE or EDGE."""
+        return sum(share.count for share in self.totals if (share.element, share.type_id) == (element, type_id))
+
+    def weight(self, element: str, type_id: int, name: str = "") -> float:
+        """The weight sum of one type over all parts, by the weights of that name."""
+        return sum(share.weight for share in self._shares(element, type_id, name))
+
+    def hygiene(self, element: str, type_id: int, name: str = "") -> WeightStats:
+        """What the weights of one type and name are like: odd values, effective sample size, largest share, error bound."""
+        return compute_weight_stats(self._shares(element, type_id, name))
+
+    def shares(self, name: str = "") -> list[PartitionStats]:
+        """The totals by the weights of that name, of the types that have them."""
+        return [share for share in (*self.totals, *self.named) if share.weight_name == ("" if name in OWN_WEIGHTS else name)]
+
+    def _shares(self, element: str, type_id: int, name: str) -> list[PartitionStats]:
+        return [share for share in self.shares(name) if (share.element, share.type_id) == (element, type_id)]

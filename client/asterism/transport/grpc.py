@@ -1,0 +1,354 @@
+"""How a client's calls travel: over gRPC to one of several graphds, or by an equal object in this process.
+
+A transport is anything with `Transport`'s two methods. The one over gRPC opens its channels lazily and once per process,
+so that a client may cross a fork or be pickled into a data loader's worker. It is the same for threads and for event loops
+(`asterism.transport.waiting`).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import secrets
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+from weakref import WeakSet
+
+import grpc
+from google.protobuf.message import Message
+
+from asterism.transport.fork_guard import FORK_GUARD
+from asterism.transport.hedging import HedgedRequest
+from asterism.transport.retry_budget import HedgeDelays, RetryBudget, Traffic
+from asterism.transport.waiting import THREAD_WAITER, FairSemaphore, Waiter
+from asterism_io.unix_sockets import grpc_target
+from asterism_proto.errors import (
+    CALLER_KEY,
+    PLACE_KEY,
+    REASON_KEY,
+    AsterismError,
+    Busy,
+    Deadline,
+    InvalidRequest,
+    Stale,
+    Unavailable,
+    from_status,
+)
+from asterism_proto.framing import Frame
+from asterism_proto.methods import CATALOG, GRAPH, Method
+
+Content = Message | Frame
+
+MESSAGE_LIMIT = 64 << 20
+DEFAULT_PORT = 9669
+NON_IDEMPOTENT_METHODS = frozenset(
+    [
+        *(CATALOG[name].path for name in ("create_space", "drop_space", "begin_load", "submit_job", "stop_job", "recover_job")),
+        *(GRAPH[name].path for name in ("write_once", "query")),
+    ]
+)
+"""Sent again only when it is certain that the first attempt never arrived."""
+HEDGED_METHODS = frozenset(
+    [
+        *(method.path for name, method in GRAPH.items() if name not in ("write", "write_once", "query")),
+        *(method.path for name, method in CATALOG.items() if name.startswith(("get_", "list_", "describe_"))),
+    ]
+)
+"""Reads: who is asked twice gives the same answer twice, and nothing has changed."""
+
+_OPTIONS = (
+    ("grpc.max_send_message_length", MESSAGE_LIMIT),
+    ("grpc.max_receive_message_length", MESSAGE_LIMIT),
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.http2.ping_timeout_ms", 5_000),
+    ("grpc.enable_retries", 0),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    # Two clients in one process do not queue behind each other's connection.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+_ATTEMPTS = 6
+_FIRST_BACKOFF_S = 0.05
+_MAX_BACKOFF_S = 1.0
+_TARGET_CHECK_INTERVAL_S = 10.0
+"""How often a shorter way to an address is looked for."""
+_COOLDOWN_S = 2.0
+"""How long an address that did not answer is passed over."""
+_RETRY_SHARE, _RETRY_BURST, _RETRIES_PER_S = 0.2, 100.0, 10.0
+_HEDGE_SHARE, _HEDGE_BURST = 0.1, 10.0
+_MAX_CONCURRENT_REQUESTS = 64
+"""Requests of one client on an event loop; further ones wait here for their turn, and not at graphd's door, which would refuse them."""
+
+
+_open: WeakSet[GrpcTransport] = WeakSet()
+
+
+def _in_child() -> None:
+    """A forked child has none of its parent's threads: what they held of locks is free."""
+    for transport in list(_open):
+        transport._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_in_child)
+
+
+class Transport(Protocol):
+    """Whoever carries a client's calls."""
+
+    @property
+    def piece_bytes(self) -> int:
+        """How large a piece of an answer should be that can be asked for in pieces; one and a half fit into a reply."""
+
+    def call(self, method: Method, request: Content, timeout_s: float) -> Content:
+        """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+
+
+def parse_addresses(addresses: str | Sequence[str]) -> tuple[str, ...]:
+    """``host:port`` for each of a comma-separated list; the port may be left out."""
+    parts = addresses.split(",") if isinstance(addresses, str) else list(addresses)
+    parsed = []
+    for part in (part.strip() for part in parts):
+        if not part:
+            continue
+        host, colon, port = part.rpartition(":")
+        if not colon or part.endswith("]"):
+            parsed.append(f"{part}:{DEFAULT_PORT}")
+        elif host and port.isdigit() and 0 < int(port) < 1 << 16:
+            parsed.append(part)
+        else:
+            raise InvalidRequest(f"address {part!r}: expected host:port")
+    if not parsed:
+        raise InvalidRequest(f"addresses {addresses!r}: expected host:port, or several of them with commas between")
+    return tuple(parsed)
+
+
+class GrpcTransport:
+    """Calls over gRPC to one of several graphds.
+
+    Calls take turns over the addresses; one that does not answer is passed over for a moment. `Unavailable` and `Stale`
+    answers, and `Busy` ones, are tried again (another address first) with a jittered back-off within the call's time, and
+    within a budget: retries are at most a fifth of the calls, and ten a second, beyond a hundred.
+
+    Parameters
+    ----------
+    addresses : str or sequence of str
+        ``"host:9669,host2:9669"``.
+    hedge : float or "p95", optional
+        A read that was not answered after so many seconds, or for longer than 95 of 100 recent ones, is asked of another address too; the first
+        answer counts, and the other request is cancelled. At most for a tenth of the calls, beyond ten. None: never.
+    waits : Waits
+        How to wait for answers.
+    """
+
+    piece_bytes = 4 << 20
+    """Each of a message's several copies stays in memory that was used before; that of larger ones is given back to the system each time."""
+
+    def __init__(self, addresses: str | Sequence[str], *, hedge: float | str | None = None, waits: Waiter = THREAD_WAITER) -> None:
+        self.addresses = parse_addresses(addresses)
+        self._hedge, self._waiter = hedge, waits
+        self._delays = None if hedge is None else HedgeDelays(hedge)
+        self._lock = threading.Lock()
+        self._pid = 0
+        self._channels: list[grpc.Channel] = []
+        self._targets: list[str] = []
+        """What each channel is to: the address, or a shorter way there."""
+        self._checked_at: list[float] = []
+        """When that was looked for."""
+        self._retired_channels: list[grpc.Channel] = []
+        """Channels that are called no more."""
+        self._stubs: dict[tuple[int, str], Any] = {}
+        self._cooldown_ends: dict[int, float] = {}
+        self._next_address = 0
+        self._closed = False
+        self._caller = ((CALLER_KEY, secrets.token_hex(8)),)
+        self._counts: dict[str, int] = {}
+        self._retries = RetryBudget(share=_RETRY_SHARE, burst=_RETRY_BURST, per_s=_RETRIES_PER_S)
+        self._hedges = RetryBudget(share=_HEDGE_SHARE, burst=_HEDGE_BURST)
+        self._slots = FairSemaphore(waits, _MAX_CONCURRENT_REQUESTS)
+        _open.add(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"addresses": self.addresses, "hedge": self._hedge, "waits": self._waiter}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]  # a copy in another process starts afresh
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was asked so far."""
+        with self._lock:
+            return Traffic(**self._counts)
+
+    def call(self, method: Method, request: Content, timeout_s: float) -> Content:
+        """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
+        deadline = time.monotonic() + timeout_s
+        data = method.pack(request)
+        if len(data) > MESSAGE_LIMIT:
+            raise InvalidRequest(f"{method.name}: the request is {len(data)} bytes, a message at most {MESSAGE_LIMIT}; ask in smaller pieces")
+        self._count(calls=1)
+        for attempt in range(_ATTEMPTS):
+            try:
+                return method.unpack_reply(self._send_queued(method, data, deadline))
+            except (Unavailable, Stale, Busy) as error:
+                retryable = not isinstance(error, Deadline) and (method.path not in NON_IDEMPOTENT_METHODS or getattr(error, "never_arrived", False))
+                pause = min(_FIRST_BACKOFF_S * 2**attempt, _MAX_BACKOFF_S) * random.uniform(0.5, 1.0)
+                if not retryable or attempt + 1 == _ATTEMPTS or not self._may_retry(deadline, pause):
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _may_retry(self, deadline: float, pause: float) -> bool:
+        """Wait until the next attempt may go; False where that is not before the call's time is up."""
+        remaining = deadline - time.monotonic()
+        with self._lock:
+            wait = self._retries.reserve(remaining) if pause < remaining else None
+        if wait is None:
+            return False
+        self._count(retries=1)
+        self._waiter.sleep(max(pause, wait))
+        return True
+
+    def close(self) -> None:
+        """Close this process's channels."""
+        with self._lock:
+            self._closed = True
+            if self._pid == os.getpid():
+                for channel in [*self._channels, *self._retired_channels]:
+                    channel.close()
+            self._channels, self._retired_channels, self._stubs = [], [], {}
+
+    def _send_queued(self, method: Method, data: bytes, deadline: float) -> bytes:
+        if not self._waiter.in_greenlet():
+            return self._send_once(method, data, deadline)
+        if not self._slots.acquire(max(deadline - time.monotonic(), 0.0)):
+            raise Deadline(f"{method.name}: the call's time was up before its turn; give it a longer timeout, or make fewer calls at a time")
+        try:
+            return self._send_once(method, data, deadline)
+        finally:
+            self._slots.release()
+
+    def _send_once(self, method: Method, data: bytes, deadline: float) -> bytes:
+        """What the next address answers, or, where it takes long, another one."""
+        address_index, stub = self._stub(method.path)
+        started_at = time.monotonic()
+        if started_at >= deadline:
+            raise Deadline(f"{method.name}: the call's time is up; give it a longer timeout")
+        hedged = self._delays is not None and method.path in HEDGED_METHODS and len(self.addresses) > 1
+        if hedged or self._waiter.in_greenlet():
+            hedged_request = HedgedRequest(self._waiter.event(), data, self._caller, deadline)
+            try:
+                hedged_request.send(address_index, stub)
+                return self._first_reply(hedged_request, method, hedged)
+            finally:
+                hedged_request.cancel()
+        self._count(requests=1)
+        try:
+            with FORK_GUARD.call_scope():
+                reply: bytes = stub(data, timeout=deadline - started_at, metadata=self._caller)
+        except grpc.RpcError as rpc_error:
+            raise self._translate_error(rpc_error, address_index) from None
+        return reply
+
+    def _first_reply(self, hedged_request: HedgedRequest, method: Method, hedged: bool) -> bytes:
+        """The first answer to a request that was begun; where that takes long and it is hedged, of two."""
+        self._count(requests=1)
+        first = hedged_request.attempts[0]
+        delay = self._delays.delay_for(method.path) if hedged and self._delays is not None else None
+        if delay is not None and not hedged_request.event.wait(delay) and (other := self._hedge_target(first.address_index, method.path)) is not None:
+            self._count(requests=1, hedges=1)
+            hedged_request.send(*other)
+        winner = hedged_request.first_response()
+        if winner is not first:
+            with self._lock:
+                self._cooldown_ends[first.address_index] = time.monotonic() + _COOLDOWN_S
+            self._count(hedges_won=1)
+        try:
+            reply: bytes = winner.future.result()
+        except grpc.RpcError as rpc_error:
+            raise self._translate_error(rpc_error, winner.address_index) from None
+        if self._delays is not None:
+            self._delays.record(method.path, time.monotonic() - winner.sent_at)
+        return reply
+
+    def _hedge_target(self, first: int, path: str) -> tuple[int, Any] | None:
+        """Another address than the first, and what calls ``path`` there, where the budget has a request for it."""
+        now = time.monotonic()
+        with self._lock:
+            candidates = [(first + i) % len(self.addresses) for i in range(1, len(self.addresses))]
+            available = [index for index in candidates if self._cooldown_ends.get(index, 0.0) <= now]
+            if not available or self._closed or not self._hedges.try_withdraw():
+                return None
+            return available[0], self._stub_at(available[0], path)
+
+    def _translate_error(self, rpc_error: grpc.RpcError, address_index: int) -> AsterismError:
+        """The error that was raised, as ours; an address that did not answer rests."""
+        error = _error(rpc_error, self.addresses[address_index])
+        if isinstance(error, Unavailable) and not isinstance(error, Deadline):
+            self._cooldown_ends[address_index] = time.monotonic() + _COOLDOWN_S
+            if getattr(error, "never_arrived", False):
+                self._checked_at[address_index] = -math.inf  # it may have been started anew, and be reached in another way than before
+        return error
+
+    def _count(self, **increments: int) -> None:
+        with self._lock:
+            if "calls" in increments:
+                self._retries.deposit()
+                self._hedges.deposit()
+            for name, number in increments.items():
+                self._counts[name] = self._counts.get(name, 0) + number
+
+    def _stub(self, path: str) -> tuple[int, Any]:
+        """The next address that is not resting, and what calls ``path`` there."""
+        with self._lock:
+            if self._closed:
+                raise Unavailable("this client is closed; connect again")
+            if self._pid != os.getpid():
+                # A forked child: its parent's channels have no threads here. They are left alone, not closed.
+                self._pid, self._stubs, self._cooldown_ends = os.getpid(), {}, {}
+                self._targets = [grpc_target(address) for address in self.addresses]
+                self._channels = [grpc.insecure_channel(target, options=_OPTIONS) for target in self._targets]
+                self._checked_at = [time.monotonic()] * len(self.addresses)
+                self._next_address = random.randrange(len(self.addresses))
+            now = time.monotonic()
+            order = [(self._next_address + i) % len(self.addresses) for i in range(len(self.addresses))]
+            address_index = next((i for i in order if self._cooldown_ends.get(i, 0.0) <= now), order[0])
+            self._next_address = (address_index + 1) % len(self.addresses)
+            if now - self._checked_at[address_index] > _TARGET_CHECK_INTERVAL_S:
+                self._refresh_channel(address_index, now)
+            return address_index, self._stub_at(address_index, path)
+
+    def _refresh_channel(self, address_index: int, now: float) -> None:
+        """Call an address in the way that leads there by now: the shorter one where there is one, the longer one where that has gone."""
+        self._checked_at[address_index], target = now, grpc_target(self.addresses[address_index])
+        if target != self._targets[address_index]:
+            self._retired_channels.append(self._channels[address_index])  # calls may be under way there
+            self._channels[address_index], self._targets[address_index] = grpc.insecure_channel(target, options=_OPTIONS), target
+            self._stubs = {key: stub for key, stub in self._stubs.items() if key[0] != address_index}
+
+    def _stub_at(self, address_index: int, path: str) -> Any:
+        stub = self._stubs.get((address_index, path))
+        if stub is None:
+            stub = self._stubs[address_index, path] = self._channels[address_index].unary_unary(path)
+        return stub
+
+
+def _error(rpc_error: grpc.RpcError, address: str) -> AsterismError:
+    """What a server sent, or that it did not answer."""
+    call: Any = rpc_error
+    metadata = dict(call.trailing_metadata() or ())
+    reason, location = metadata.get(REASON_KEY), metadata.get(PLACE_KEY)
+    code, details = call.code().name, call.details() or ""
+    if reason is None and code in ("UNAVAILABLE", "CANCELLED"):
+        error = Unavailable(f"no answer from graphd at {address}: {details}; is it running there?")
+        error.never_arrived = "failed to connect" in details.lower()  # type: ignore[attr-defined]  # read by the retry rule alone
+        return error
+    if reason is None and code == "DEADLINE_EXCEEDED":
+        return Deadline(f"no answer from graphd at {address} in time; ask for less, or with a longer timeout")
+    return from_status(code, details, reason if isinstance(reason, str) else None, location if isinstance(location, str) else None)

@@ -1,0 +1,4 @@
+"""I/O that client and daemons share: Unix sockets, remote storage, buffers, available memory.
+
+The wire format belongs to `asterism_proto`.
+"""

@@ -1,0 +1,4 @@
+"""Domain values without I/O: schemas, filters, expressions, indexes, string ids, statistics.
+
+Nothing here knows the wire, a file, a clock or a network.
+"""

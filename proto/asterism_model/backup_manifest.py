@@ -1,0 +1,152 @@
+"""Backups: where their files lie and what their record says. The client and storaged share it.
+
+    ADDRESS/backup.json                        the record: every file with its size and sha256; written last
+    ADDRESS/catalog.pb                         SpaceRecord: schema, manifest, loads with chunks, next edge ids
+    ADDRESS/parts/p00003/part.json             the part is complete: its image's digest, its files
+    ADDRESS/parts/p00003/image/*               the part's image, as a storaged has it
+    ADDRESS/parts/p00003/blocks.bin            what was loaded of it, see docs/storage.md
+
+An address is that of a `asterism_io.remote_storage.Place`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from asterism_io.remote_storage import StoredFile, check_file_name
+from asterism_model.schema.schema import MAX_PARTS
+from asterism_proto.errors import Corrupt, InvalidRequest
+
+FORMAT = 1
+MANIFEST_FILE, CATALOG_FILE = "backup.json", "catalog.pb"
+MAX_FILES = 1_000_000
+"""Files of a backup."""
+MAX_FILE_BYTES = 1 << 50
+_MAX_NUMBER = (1 << 63) - 1
+_MAX_TEXT = 1024
+
+
+def part_folder(part: int) -> str:
+    """The folder of a part, below the address."""
+    return f"parts/p{part:05d}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartManifest:
+    """A part that is complete."""
+
+    part: int
+    cut: int
+    """The commit up to which its blocks are there."""
+    image: str
+    """The digest of its image."""
+    files: tuple[StoredFile, ...]
+
+    def to_bytes(self) -> bytes:
+        """As it lies at the address."""
+        return _encode_json(asdict(self))
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> PartManifest:
+        """What `to_bytes` gave; Corrupt where it is not that."""
+        data = _decode_json(content, "part.json")
+        try:
+            record = cls(
+                part=_int_field(data, "part", MAX_PARTS - 1), cut=_int_field(data, "cut", _MAX_NUMBER), image=_str_field(data, "image"), files=_file_list(data)
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise Corrupt(f"part.json: it is no record of a part ({error!r})") from error
+        for file in record.files:
+            if not file.path.startswith(part_folder(record.part) + "/"):
+                raise Corrupt(f"part.json of part {record.part}: it names {file.path!r}, which is not in {part_folder(record.part)}")
+        return record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupManifest:
+    """A whole backup."""
+
+    space: str
+    version: int
+    digest: str
+    """Of the version's manifest."""
+    cut: int
+    parts: int
+    created_ms: int
+    files: tuple[StoredFile, ...]
+
+    def to_bytes(self) -> bytes:
+        """As it lies at the address."""
+        return _encode_json({"format": FORMAT, **asdict(self)})
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> BackupManifest:
+        """What `to_bytes` gave; Corrupt where it is not that, InvalidRequest where another release wrote it."""
+        data = _decode_json(content, MANIFEST_FILE)
+        if data.get("format") != FORMAT:
+            raise InvalidRequest(f"{MANIFEST_FILE}: format {data.get('format')!r}; this release reads {FORMAT}")
+        try:
+            return cls(
+                space=_str_field(data, "space"),
+                version=_int_field(data, "version", _MAX_NUMBER),
+                digest=_str_field(data, "digest"),
+                cut=_int_field(data, "cut", _MAX_NUMBER),
+                parts=_int_field(data, "parts", MAX_PARTS),
+                created_ms=_int_field(data, "created_ms", _MAX_NUMBER),
+                files=_file_list(data),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise Corrupt(f"{MANIFEST_FILE}: it is no record of a backup ({error!r})") from error
+
+    def find_file(self, path: str) -> StoredFile:
+        """One file's entry; Corrupt where it has none."""
+        entry = next((file for file in self.files if file.path == path), None)
+        if entry is None:
+            raise Corrupt(f"{MANIFEST_FILE} names no file {path}")
+        return entry
+
+    def files_of_part(self, part: int) -> list[StoredFile]:
+        """The files of one part."""
+        return [file for file in self.files if file.path.startswith(part_folder(part) + "/")]
+
+
+def _encode_json(data: dict[str, Any]) -> bytes:
+    return json.dumps(data, sort_keys=True, indent=1).encode()
+
+
+def _decode_json(content: bytes, file_name: str) -> dict[str, Any]:
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise Corrupt(f"{file_name}: it is not JSON ({error}); the backup is damaged") from error
+    if not isinstance(data, dict):
+        raise Corrupt(f"{file_name}: expected an object, found {type(data).__name__}")
+    return data
+
+
+def _int_field(data: dict[str, Any], name: str, limit: int) -> int:
+    value = data[name]
+    if type(value) is not int or not 0 <= value <= limit:
+        raise ValueError(f"{name}={str(value)[:40]}: expected an integer of 0 to {limit}")
+    return value
+
+
+def _str_field(data: dict[str, Any], name: str) -> str:
+    value = data[name]
+    if not isinstance(value, str) or len(value) > _MAX_TEXT:
+        raise ValueError(f"{name}={str(value)[:40]!r}: expected a text of at most {_MAX_TEXT} characters")
+    return value
+
+
+def _file_list(data: dict[str, Any]) -> tuple[StoredFile, ...]:
+    entries = data["files"]
+    if not isinstance(entries, list) or len(entries) > MAX_FILES:
+        raise ValueError(f"files: expected a list of at most {MAX_FILES}")
+    files = tuple(StoredFile(path=_str_field(f, "path"), bytes=_int_field(f, "bytes", MAX_FILE_BYTES), sha256=_str_field(f, "sha256")) for f in entries)
+    for file in files:
+        check_file_name(file.path)
+    if len({file.path for file in files}) != len(files):
+        raise ValueError("files: a name is there twice")
+    return files

@@ -1,0 +1,168 @@
+"""Calls to other daemons over gRPC: a lazy channel per process, errors in our own classes."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import grpc
+
+from asterism_daemonkit.calls import MAX_MESSAGE_BYTES, Content, PendingCall, TrafficCallback, ignore_traffic
+from asterism_io.unix_sockets import grpc_target
+from asterism_proto.errors import REASON_KEY, AsterismError, Deadline, InvalidRequest, Unavailable, from_status
+from asterism_proto.methods import Method
+
+CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.keepalive_time_ms", 6_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.http2.ping_timeout_ms", 5_000),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+)
+"""Keepalive matches what `asterism_daemonkit.grpc_server` permits."""
+MAX_CONCURRENT_CALLS = 64
+"""Calls under way at a time in one process; more wait their turn, within their deadlines."""
+
+
+def error_from_grpc(error: grpc.RpcError, address: str) -> AsterismError:
+    """gRPC's error as ours, by the class named in its trailing metadata, else by its code."""
+    code: grpc.StatusCode = error.code()
+    trailing: Iterable[Any] = error.trailing_metadata() or ()
+    reason = next((str(value) for key, value in trailing if key == REASON_KEY), None)
+    text = str(error.details() or "")
+    if reason is None and code is grpc.StatusCode.UNAVAILABLE:
+        return Unavailable(f"{address} does not answer ({text}); is it running?")
+    if reason is None and code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        text = f"{address} did not answer in time"
+    if reason is None and code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in text:
+        return InvalidRequest(f"{address}: {text}; ask in smaller pieces")
+    return from_status(code.name, text, reason)
+
+
+class _CallThreads:
+    """Threads that make the calls which `RemoteTransport.start` hands over, per process.
+
+    A blocking call in a thread that is there costs less than gRPC's own futures, which start a thread for a channel's
+    events each time: measured 3.7 against 4.0 ms for three calls of half a megabyte, 1.9 against 2.4 for small ones.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._pid = 0
+
+    def submit(self, call: Callable[[], Content]) -> Future[Content]:
+        with self._lock:
+            if self._pool is None or self._pid != os.getpid():
+                self._pool, self._pid = ThreadPoolExecutor(MAX_CONCURRENT_CALLS, thread_name_prefix="call"), os.getpid()
+            return self._pool.submit(call)
+
+
+_call_threads = _CallThreads()
+
+
+class _ThreadedCall:
+    """A call that a thread makes."""
+
+    def __init__(self, future: Future[Content]) -> None:
+        self._future = future
+
+    def result(self) -> Content:
+        return self._future.result()
+
+    def abandon(self) -> None:
+        """Not made at all where no thread has come to it; else it ends by itself, within its time."""
+        self._future.cancel()
+
+
+class RemoteTransport:
+    """Calls to one daemon.
+
+    Parameters
+    ----------
+    address : str
+        host:port.
+    on_traffic : callable
+        Told of each call that was answered.
+
+    Notes
+    -----
+    The channel is opened by the first call of each process: gRPC's do not survive a fork.
+    """
+
+    def __init__(self, address: str, on_traffic: TrafficCallback = ignore_traffic) -> None:
+        self.address = address
+        self._on_traffic = on_traffic
+        self._lock = threading.Lock()
+        self._channel: grpc.Channel | None = None
+        self._pid = 0
+        self._stubs: dict[str, Any] = {}
+        self._closed = False
+        self._target = address
+        """What the channel is to: the address, or a shorter way there."""
+        self._old_channels: list[grpc.Channel] = []
+        """Channels that calls may be under way on, or of the process that this one was forked from: kept, for letting those go here may hang."""
+
+    def _stub(self, path: str, data: bytes, timeout_s: float) -> Any:
+        if timeout_s <= 0:
+            raise Deadline(f"{path}: the call's time is up; ask for less, or with a longer timeout")
+        if len(data) > MAX_MESSAGE_BYTES:
+            raise InvalidRequest(f"{path}: the request is {len(data)} bytes, a message at most {MAX_MESSAGE_BYTES}; ask in smaller pieces")
+        with self._lock:
+            if self._closed:
+                raise Unavailable(f"the transport to {self.address} is closed")
+            if self._channel is None or self._pid != os.getpid():
+                if self._channel is not None:
+                    self._old_channels.append(self._channel)
+                self._target = grpc_target(self.address)
+                self._channel = grpc.insecure_channel(self._target, options=CHANNEL_OPTIONS)
+                self._pid, self._stubs = os.getpid(), {}
+            stub = self._stubs.get(path)
+            if stub is None:
+                stub = self._stubs[path] = self._channel.unary_unary(path)
+            return stub
+
+    def start(self, method: Method, request: Content, timeout_s: float) -> PendingCall:
+        """Send a call and come back at once."""
+        deadline = time.monotonic() + timeout_s
+        return _ThreadedCall(_call_threads.submit(lambda: self.call(method, request, deadline - time.monotonic())))
+
+    def call(self, method: Method, request: Content, timeout_s: float) -> Content:
+        """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
+        data = method.pack(request)
+        reply = self._call_bytes(method.path, data, timeout_s)
+        self._on_traffic(method.name, len(data), len(reply))
+        return method.unpack_reply(reply)
+
+    def _call_bytes(self, path: str, data: bytes, timeout_s: float) -> bytes:
+        try:
+            reply: bytes = self._stub(path, data, timeout_s)(data, timeout=timeout_s)
+        except grpc.RpcError as error:
+            asterism_error = error_from_grpc(error, self.address)
+            if type(asterism_error) is Unavailable:
+                self._check_target()
+            raise asterism_error from error
+        return reply
+
+    def _check_target(self) -> None:
+        """Whoever does not answer may have been started anew, and be reached in another way than before."""
+        with self._lock:
+            if self._channel is not None and self._target != grpc_target(self.address):
+                self._old_channels.append(self._channel)
+                self._channel = None
+
+    def close(self) -> None:
+        """Close the channel; calls under way end with Unavailable."""
+        with self._lock:
+            self._closed = True
+            if self._channel is not None and self._pid == os.getpid():
+                self._channel.close()
+            self._channel, self._stubs = None, {}

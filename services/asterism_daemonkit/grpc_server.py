@@ -1,0 +1,286 @@
+"""The gRPC door: raw bytes in, a handler, raw bytes out; every error leaves in one shape.
+
+Requests are parsed inside the handler, not by gRPC, so that bad bytes are an InvalidRequest that says so (grpcio
+answers INTERNAL where a deserialiser fails).
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, NoReturn, ParamSpec, TypeVar
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from asterism_daemonkit.calls import MAX_MESSAGE_BYTES, CallContext, Handler
+from asterism_daemonkit.metrics import Metrics
+from asterism_daemonkit.settings import split_address
+from asterism_io.unix_sockets import socket_name
+from asterism_proto.errors import CALLER_KEY, PLACE_KEY, REASON_KEY, AsterismError, Busy, Internal, InvalidRequest, Unavailable
+from asterism_proto.methods import Method
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_TIMEOUT_S = 60.0
+"""What a call gets that names no deadline: nothing may hang."""
+MAX_TIMEOUT_S = 3600.0
+_MAX_TEXT_BYTES = 2000
+"""Bytes of an error's text: it travels in a header, at up to three bytes each, and headers end at 8 KiB."""
+_MAX_CALLER_CHARS = 64
+"""Characters of a caller's name that tell him from others."""
+_OPTIONS = (
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.so_reuseport", 0),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.max_ping_strikes", 0),
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _FairPool:
+    """Threads that answer calls, callers taking turns: one with many calls waiting delays another by one of them.
+
+    Parameters
+    ----------
+    workers, queue : int
+        Calls that run at a time, and that may wait.
+    """
+
+    def __init__(self, workers: int, queue: int) -> None:
+        self.limit = workers + queue
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="grpc")
+        self._lock = threading.Lock()
+        self._queues: dict[str, _CallerQueue] = {}
+        """Of callers who have calls, running or waiting."""
+        self._waiting: OrderedDict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = OrderedDict()
+        """Of callers who have calls that wait; whose turn is next comes first."""
+        self.calls = 0
+
+    def queue_for(self, caller: str) -> _CallerQueue | None:
+        """Where a call of this caller may wait; None where as many wait or run already as may, his share of them at least being his."""
+        with self._lock:
+            caller_queue = self._queues.get(caller) or _CallerQueue(self, caller)
+            share = self.limit // max(len(self._queues), 1)
+            if self.calls >= 2 * self.limit or (self.calls >= self.limit and caller_queue.calls >= share):
+                return None
+            return caller_queue
+
+    def submit(self, caller_queue: _CallerQueue, call: Callable[[], Any]) -> Future[Any]:
+        """Have a call answered when its turn comes."""
+        future: Future[Any] = Future()
+        with self._lock:
+            caller_queue = self._queues.setdefault(caller_queue.caller, caller_queue)
+            caller_queue.calls += 1
+            self.calls += 1
+            self._waiting.setdefault(caller_queue.caller, deque()).append((future, call))
+        try:
+            self._threads.submit(self._run_next)
+        except RuntimeError:  # it is shut down: nobody comes for what waits
+            with self._lock:
+                future.cancel()
+            raise
+        return future
+
+    def stop(self) -> None:
+        """Take no more calls."""
+        self._threads.shutdown(wait=False)
+
+    def _run_next(self) -> None:
+        with self._lock:
+            caller, calls = self._waiting.popitem(last=False)
+            future, call = calls.popleft()
+            if calls:
+                self._waiting[caller] = calls  # behind everybody else's
+        try:
+            if future.set_running_or_notify_cancel():
+                future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+        finally:
+            with self._lock:
+                self.calls -= 1
+                caller_queue = self._queues[caller]
+                caller_queue.calls -= 1
+                if not caller_queue.calls:
+                    del self._queues[caller]
+
+
+class _CallerQueue(ThreadPoolExecutor):
+    """One caller's place in a pool. Its base is what gRPC asks of whoever runs a behavior; it has no threads of its own."""
+
+    def __init__(self, pool: _FairPool, caller: str) -> None:
+        super().__init__(1)
+        self._pool = pool
+        self.caller = caller
+        self.calls = 0
+
+    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        return self._pool.submit(self, partial(fn, *args, **kwargs))
+
+
+class _FairDispatcher(grpc.GenericRpcHandler):
+    """Gives a call to its behavior when its caller's turn comes, or, where too many wait already, to a refusal that waits for nobody."""
+
+    def __init__(self, behaviors: Mapping[str, Callable[..., bytes]], refusal: Any, pool: _FairPool) -> None:
+        self._behaviors, self._refusal, self._pool = behaviors, refusal, pool
+
+    def service(self, handler_call_details: Any) -> Any:
+        behavior = self._behaviors.get(handler_call_details.method)
+        if behavior is None:
+            return None
+        caller = next((str(value) for key, value in handler_call_details.invocation_metadata or () if key == CALLER_KEY), "")
+        caller_queue = self._pool.queue_for(caller[:_MAX_CALLER_CHARS])
+        if caller_queue is None:
+            return self._refusal
+        queued_behavior: Any = partial(behavior)
+        queued_behavior.experimental_thread_pool = caller_queue
+        return grpc.unary_unary_rpc_method_handler(queued_behavior)
+
+
+def typed_error(error: Exception) -> AsterismError:
+    """Return the typed error of an exception; one that is not expected is Internal, and logged under an id.
+
+    A request that the process has not enough memory for is Busy: memory may be free later, and a smaller request may fit.
+    """
+    if isinstance(error, AsterismError):
+        return error
+    if isinstance(error, MemoryError):
+        logger.warning("memory_short", extra={"cause": str(error)})
+        return Busy(f"not enough memory for the request ({error or 'allocation failed'}); send smaller requests, or give the daemon more memory")
+    error_id = secrets.token_hex(4)
+    logger.error("call_crashed", exc_info=error, extra={"error_id": error_id})
+    return Internal(f"a fault inside the daemon; its log has the story under {error_id}")
+
+
+class GrpcServer:
+    """The services of a daemon on one port, with health and reflection.
+
+    Parameters
+    ----------
+    address : str
+        host:port; port 0 takes a free one.
+    services : mapping
+        A service's full name -> (its methods by handler name, its handlers by path).
+    workers, queue : int
+        Threads that answer, and calls that may wait for one; one more is Busy, unless its caller has less than his share of them. Callers, as they
+        name themselves in the metadata, take turns.
+    metrics : Metrics, optional
+        Counts calls.
+    """
+
+    def __init__(
+        self,
+        *,
+        address: str,
+        services: Mapping[str, tuple[Mapping[str, Method], Mapping[str, Handler]]],
+        workers: int = 16,
+        queue: int = 256,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._address = address
+        self._metrics = metrics
+        self._pool = _FairPool(workers, queue)
+        self._refusals = ThreadPoolExecutor(2, thread_name_prefix="refusal")
+        self._server = grpc.server(_CallerQueue(self._pool, ""), options=_OPTIONS)
+        self._health = health.HealthServicer(experimental_non_blocking=True, experimental_thread_pool=ThreadPoolExecutor(1))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self._names = [*services, ""]
+        behaviors = {
+            method.path: self._behavior(method, handlers[method.path]) for methods, handlers in services.values() for method in methods.values()
+        }
+        refusal: Any = grpc.unary_unary_rpc_method_handler(self._refusal_behavior())
+        self._server.add_generic_rpc_handlers((_FairDispatcher(behaviors, refusal, self._pool),))
+        service_names = [*services, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME]
+        reflection.enable_server_reflection(service_names, self._server)
+        self.set_serving(False)
+
+    def start(self) -> int:
+        """Open the port and give its number; Unavailable when it is taken."""
+        try:
+            port: int = self._server.add_insecure_port(self._address)
+        except RuntimeError as error:
+            raise Unavailable(f"can not listen on {self._address}: {error}; is the port taken?") from error
+        self._open_unix_socket(port)
+        self._server.start()
+        return port
+
+    def _open_unix_socket(self, port: int) -> None:
+        """The short way for callers of this host; whoever finds none comes by the port."""
+        name = socket_name(split_address(self._address)[0], port)
+        try:
+            if name:
+                self._server.add_insecure_port(f"unix-abstract:{name}")
+        except RuntimeError as error:
+            logger.info("no_short_way", extra={"socket": name, "reason": str(error)})
+
+    def set_serving(self, serving: bool) -> None:
+        """What the health service answers."""
+        status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
+        for name in self._names:
+            self._health.set(name, status)
+
+    def stop(self, grace_s: float) -> None:
+        """Take no more calls, give those under way ``grace_s`` seconds, then end."""
+        self._health.enter_graceful_shutdown()
+        self._server.stop(grace_s).wait()
+        self._pool.stop()
+        self._refusals.shutdown(wait=False)
+
+    def _refusal_behavior(self) -> Callable[[bytes, grpc.ServicerContext], bytes]:
+        def behavior(data: bytes, context: grpc.ServicerContext) -> bytes:
+            if self._metrics is not None:
+                self._metrics.count_call("refused", Busy.code, 0.0)
+            _abort(context, Busy(f"{self._pool.limit} calls wait or run already; ask again in 100 ms, or ask another daemon"))
+
+        # gRPC runs a behavior that bears this attribute on these threads: a refusal must not queue behind what it refuses.
+        behavior.experimental_thread_pool = self._refusals  # type: ignore[attr-defined]
+        return behavior
+
+    def _behavior(self, method: Method, handler: Handler) -> Callable[[bytes, grpc.ServicerContext], bytes]:
+        def behavior(data: bytes, context: grpc.ServicerContext) -> bytes:
+            started_at = time.monotonic()
+            code = "OK"
+            if self._metrics is not None:
+                self._metrics.in_flight.inc()
+            try:
+                return self._answer(method, handler, data, context)
+            except Exception as error:
+                asterism_error = typed_error(error)
+                code = asterism_error.code
+                _abort(context, asterism_error)
+            finally:
+                if self._metrics is not None:
+                    self._metrics.in_flight.dec()
+                    self._metrics.count_call(method.name, code, time.monotonic() - started_at)
+
+        return behavior
+
+    def _answer(self, method: Method, handler: Handler, data: bytes, context: grpc.ServicerContext) -> bytes:
+        remaining_s = context.time_remaining()
+        call = CallContext(time.monotonic() + min(DEFAULT_TIMEOUT_S if remaining_s is None else remaining_s, MAX_TIMEOUT_S), context.is_active, context.add_callback)
+        call.remaining()
+        reply = method.pack(handler(method.unpack_request(data), call))
+        if len(reply) > MAX_MESSAGE_BYTES:
+            raise InvalidRequest(f"{method.name}: the reply is {len(reply)} bytes, a message at most {MAX_MESSAGE_BYTES}; ask in smaller pieces")
+        return reply
+
+
+def _abort(context: Any, error: AsterismError) -> NoReturn:
+    raw = error.message.encode(errors="replace")
+    text = raw.decode() if len(raw) <= _MAX_TEXT_BYTES else raw[:_MAX_TEXT_BYTES].decode(errors="ignore") + " ..."
+    location = () if error.place is None else ((PLACE_KEY, error.place.to_json()),)
+    context.set_trailing_metadata(((REASON_KEY, type(error).__name__), *location))
+    context.abort(grpc.StatusCode[error.code], text)
+    raise AssertionError("abort always raises")

@@ -1,0 +1,286 @@
+"""Beats: a daemon's two threads towards metad.
+
+The liveness beat says every second what is held and running. The poll parks at metad until the catalog changes and
+brings back the whole desired state, so that a task starts, and a version is served, as soon as metad knows of it.
+
+A third thread looks at the lease: once it has run out by this host's own clock, metad may count the daemon as gone, and
+what it ordered before may be somebody else's by now. So it is all held until a beat was answered again and the desired
+state of that answer is taken over.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from asterism_daemonkit.calls import Transport
+from asterism_daemonkit.daemon_identity import Identity
+from asterism_daemonkit.followed import FollowedCatalog
+from asterism_proto.errors import AsterismError, Conflict, Stale
+from asterism_proto.methods import HEARTBEATS
+from asterism_proto.v1 import metad_pb2 as pb
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT_TIMEOUT_S = 5.0
+POLL_SLACK_S = 5.0
+"""What a poll's deadline grants beyond the time that it may park."""
+MAX_BACKOFF_S = 2.0
+LEASE_CHECK_S = 0.5
+"""How often the lease is looked at while there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatPayload:
+    """What a beat says."""
+
+    tasks: Sequence[pb.TaskReport] = ()
+    held_versions: Sequence[pb.HeldVersion] = ()
+    free_bytes: int = 0
+    held_bytes: int = 0
+    dropped_loads: Sequence[int] = ()
+    completed_removals: Sequence[int] = ()
+    """Removal orders that are carried out."""
+    highest_ids: pb.HighestIds | None = None
+    """Identifiers of what the folder holds."""
+
+
+class HeartbeatClient:
+    """The conversation of one daemon with metad.
+
+    Parameters
+    ----------
+    metad : Transport
+        Carries calls to metad.
+    role : int
+        ``STORAGED`` or ``GRAPHD``.
+    identity : Identity
+        Who speaks. A larger incarnation of the same uuid ends this one's conversation.
+    address, http_address : str
+        Where others reach it.
+    on_poll : callable
+        Takes the desired state, each time it changed; called from one thread.
+    payload : callable
+        Gives what the next beat says; called from one thread.
+    interval_s, poll_wait_s : float
+        Seconds between beats, and that a poll may park.
+    cluster : callable
+        Gives the id of the cluster whose data this daemon keeps; empty for none. A metad of another one refuses it.
+    followed_catalog : FollowedCatalog, optional
+        The newest position of metad's catalog that was acted on.
+    on_lease : callable
+        Called with True where orders may be carried out from now on, False where the lease is over; at first there is none.
+    on_refused : callable
+        Called after each heartbeat or poll that came to a `Conflict`: metad refuses this daemon, or its catalog is an older one.
+    """
+
+    def __init__(
+        self,
+        *,
+        metad: Transport,
+        role: pb.Role,
+        identity: Identity,
+        address: str,
+        http_address: str,
+        on_poll: Callable[[pb.PollReply], None],
+        payload: Callable[[], HeartbeatPayload],
+        interval_s: float,
+        poll_wait_s: float,
+        cluster: Callable[[], str] = lambda: "",
+        followed_catalog: FollowedCatalog | None = None,
+        on_lease: Callable[[bool], None] = lambda _: None,
+        on_refused: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._metad, self._role, self._identity = metad, role, identity
+        self.address, self.http_address = address, http_address
+        self._on_poll, self._payload = on_poll, payload
+        self._interval_s, self._poll_wait_s = interval_s, poll_wait_s
+        self._cluster, self._on_lease = cluster, on_lease
+        self._on_refused = on_refused
+        self._followed = followed_catalog or FollowedCatalog(None)
+        self.fault: AsterismError | None = None
+        """Why metad refuses this daemon; None while it does not."""
+        self._stopping = threading.Event()
+        self._send_event = threading.Event()
+        self._registered = threading.Event()
+        self._lease_lock = threading.Lock()
+        self._lease_end = 0.0
+        self._has_lease = False
+        self._revision = self._latest_revision = 0
+        """Of the desired state: taken over, and said by the last beat's answer."""
+        loops = (("beat", self._run_heartbeats), ("poll", self._run_polls), ("lease", self._watch_lease))
+        self._threads = [threading.Thread(target=run, name=name, daemon=True) for name, run in loops]
+
+    def start(self) -> None:
+        """Begin to beat and poll."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End both, without waiting for a parked poll."""
+        self._stopping.set()
+        self._send_event.set()
+        self._registered.set()
+        if self._threads[0].is_alive():
+            self._threads[0].join(HEARTBEAT_TIMEOUT_S)
+
+    def send_now(self) -> None:
+        """Beat now: there is something to report."""
+        self._send_event.set()
+
+    def lease_remaining_s(self) -> float:
+        """Seconds until metad may count this daemon as gone, by this host's own monotonic clock."""
+        return self._lease_end - time.monotonic()
+
+    def has_lease(self) -> bool:
+        """Whether orders may be carried out and reported; looks at the clock, for this thread may have slept longer than it knows."""
+        self._update_lease()
+        return self._has_lease
+
+    def has_desired_state(self) -> bool:
+        """Whether a desired state was taken over at least once."""
+        return self._revision > 0
+
+    def _run_heartbeats(self) -> None:
+        failures = 0
+        confirmed = False
+        while not self._stopping.is_set():
+            self._send_event.clear()
+            self._update_lease()
+            sent_at = time.monotonic()
+            try:
+                payload = self._payload()
+                reply = cast(
+                    pb.BeatReply,
+                    self._metad.call(
+                        HEARTBEATS["beat"],
+                        pb.BeatRequest(
+                            role=self._role,
+                            uuid=self._identity.uuid,
+                            incarnation=self._identity.incarnation,
+                            start=self._identity.start_id,
+                            address=self.address,
+                            http_address=self.http_address,
+                            tasks=payload.tasks,
+                            held=payload.held_versions,
+                            free_bytes=payload.free_bytes,
+                            held_bytes=payload.held_bytes,
+                            cluster=self._cluster(),
+                            dropped_loads=payload.dropped_loads,
+                            removed=payload.completed_removals,
+                            highest=payload.highest_ids,
+                            followed=self._followed.position,
+                        ),
+                        HEARTBEAT_TIMEOUT_S,
+                    ),
+                )
+                # Counted from before the beat was sent: metad counts from when it came, so ours ends first.
+                self._update_lease(lease_end=sent_at + reply.lease_s, latest_revision=reply.revision)
+                self._registered.set()
+                if self._identity.is_copy and not confirmed:
+                    self._identity.confirm()
+                    confirmed = True
+                self._followed.advance(reply.position)
+                self.fault = None
+                failures = 0
+            except Stale as error:
+                logger.error("daemon_fenced", extra={"cause": error.message})
+                self.fault = error
+                self._stopping.set()
+                self._update_lease(lease_end=0.0)
+                return
+            except AsterismError as error:
+                failures += 1
+                if isinstance(error, Conflict):
+                    self.fault = error
+                self._log_failure("beat_failed", failures, error)
+                self._handle_refusal(error)
+            except Exception:
+                failures += 1
+                logger.exception("beat_crashed")
+            self._send_event.wait(self._interval_s if not failures else _backoff_s(failures))
+
+    def _run_polls(self) -> None:
+        failures = 0
+        self._registered.wait()
+        while not self._stopping.is_set():
+            followed_position = self._followed.position
+            request = pb.PollRequest(
+                role=self._role,
+                uuid=self._identity.uuid,
+                incarnation=self._identity.incarnation,
+                start=self._identity.start_id,
+                known_revision=self._revision,
+                wait_s=self._poll_wait_s,
+                cluster=self._cluster(),
+                followed=followed_position,
+            )
+            try:
+                reply = cast(pb.PollReply, self._metad.call(HEARTBEATS["poll"], request, self._poll_wait_s + POLL_SLACK_S))
+                if self._stopping.is_set():
+                    return
+                if reply.revision != self._revision:
+                    self._followed.check(reply, followed_position)
+                    self._on_poll(reply)
+                    self._revision = reply.revision
+                    self._update_lease()
+                failures = 0
+            except AsterismError as error:
+                failures += 1
+                self._log_failure("poll_failed", failures, error)
+                self._handle_refusal(error)
+            except Exception:
+                failures += 1
+                logger.exception("poll_crashed")
+            if failures:
+                self._stopping.wait(_backoff_s(failures))
+
+    def _handle_refusal(self, error: AsterismError) -> None:
+        if isinstance(error, Conflict):
+            try:
+                self._on_refused()
+            except AsterismError as failure:
+                self._log_failure("inventory_failed", 1, failure)
+            except Exception:
+                logger.exception("inventory_crashed")
+
+    def _watch_lease(self) -> None:
+        while not self._stopping.is_set():
+            self._update_lease()
+            remaining_s = self.lease_remaining_s()
+            self._stopping.wait(remaining_s if remaining_s > 0 else LEASE_CHECK_S)
+
+    def _update_lease(self, *, lease_end: float | None = None, latest_revision: int | None = None) -> None:
+        """Let the lease be what the clock makes of it, then what an answer made of it."""
+        with self._lease_lock:
+            self._apply_lease()
+            if lease_end is not None:
+                self._lease_end = lease_end
+            if latest_revision is not None:
+                self._latest_revision = latest_revision
+            self._apply_lease()
+
+    def _apply_lease(self) -> None:
+        expired = self.lease_remaining_s() <= 0
+        if self._has_lease and expired:
+            self._has_lease = False
+            logger.warning("lease_ended")
+            self._on_lease(False)
+        # A state older than metad's last answer may name orders that are withdrawn by now.
+        elif not self._has_lease and not expired and self._revision == self._latest_revision > 0:
+            self._has_lease = True
+            logger.info("lease_held")
+            self._on_lease(True)
+
+    def _log_failure(self, event: str, failures: int, error: AsterismError) -> None:
+        if not self._stopping.is_set() and failures in (1, 10, 100):
+            logger.warning(event, extra={"failures": failures, "cause": error.message})
+
+
+def _backoff_s(failures: int) -> float:
+    return min(MAX_BACKOFF_S, 0.1 * 2.0 ** min(failures, 8)) * random.uniform(0.5, 1.0)

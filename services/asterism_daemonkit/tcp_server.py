@@ -1,0 +1,224 @@
+"""The stream door: the calls of `asterism_daemonkit.tcp_client`, each connection answered by a thread of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import select
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from asterism_daemonkit.calls import MAX_MESSAGE_BYTES, CallContext, Handler
+from asterism_daemonkit.grpc_server import MAX_TIMEOUT_S, typed_error
+from asterism_daemonkit.metrics import Metrics
+from asterism_daemonkit.settings import split_address
+from asterism_daemonkit.tcp_client import GREETING, MAGIC, REPLY, REQUEST, TCP_METHODS, configure_socket, method_id, receive, send
+from asterism_io import unix_sockets
+from asterism_proto import framing
+from asterism_proto.errors import AsterismError, Busy, Internal, InvalidRequest, NotFound, Unavailable
+from asterism_proto.framing import Frame
+from asterism_proto.methods import Method
+
+logger = logging.getLogger(__name__)
+
+_GREETING_TIMEOUT_S = 5.0
+_IDLE_TIMEOUT_S = 600.0
+"""A connection that nobody uses for so long is closed; its owner makes another when it needs one."""
+_REPLY_TIMEOUT_S = 60.0
+"""A caller that does not take its reply for so long is hung up on."""
+_MAX_CONNECTIONS = 1024
+
+
+class TcpServer:
+    """A port where the calls of one service are answered.
+
+    Parameters
+    ----------
+    address : str
+        host:port; port 0 takes a free one.
+    methods : mapping of name to Method
+    handlers : mapping of path to handler
+    workers, queue : int
+        Calls that run at a time, and that may wait for their turn; one more is Busy.
+    metrics : Metrics, optional
+        Counts calls.
+    """
+
+    def __init__(
+        self,
+        *,
+        address: str,
+        methods: Mapping[str, Method],
+        handlers: Mapping[str, Handler],
+        workers: int,
+        queue: int,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._address = address
+        self._methods = {method_id(method.path): (method, handlers[method.path]) for method in methods.values() if method.path in TCP_METHODS}
+        self._worker_slots = threading.BoundedSemaphore(workers)
+        self._limit = workers + queue
+        self._metrics = metrics
+        self._lock = threading.Lock()
+        self._calls = 0
+        self._connections: set[socket.socket] = set()
+        self._listeners: list[socket.socket] = []
+        self._stopping = False
+        self.key = secrets.randbits(64)
+        self.port = 0
+        self.socket_name = ""
+        """Name of the abstract Unix socket where callers of this host are answered too; empty: there is none."""
+
+    def start(self) -> int:
+        """Open the port and give its number; Unavailable when it is taken."""
+        host, port = split_address(self._address)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            self._listeners = [socket.create_server((host.strip("[]"), port), family=family, backlog=256)]
+        except OSError as error:
+            raise Unavailable(f"can not listen on {self._address}: {error}; is the port taken?") from error
+        self.port = self._listeners[0].getsockname()[1]
+        if (unix_listener := unix_sockets.listen(f"asterism-streams:{secrets.token_hex(8)}")) is not None:
+            self._listeners.append(unix_listener)
+            self.socket_name = unix_listener.getsockname()[1:].decode()
+        for listener in self._listeners:
+            threading.Thread(target=self._accept, args=(listener,), name="streams", daemon=True).start()
+        return self.port
+
+    def stop(self, grace_s: float) -> None:
+        """Take no more calls, give those under way ``grace_s`` seconds, then hang up."""
+        self._stopping = True
+        for listener in self._listeners:
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+        deadline = time.monotonic() + grace_s
+        while self._calls and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with self._lock:
+            connections = list(self._connections)
+        for connection in connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self, listener: socket.socket) -> None:
+        while not self._stopping:
+            try:
+                connection, _ = listener.accept()
+            except OSError as error:
+                if self._stopping:
+                    return
+                logger.warning("stream_not_accepted", extra={"reason": str(error)})
+                time.sleep(0.1)  # out of files: those that are closed meanwhile make room
+                continue
+            with self._lock:
+                is_full = len(self._connections) >= _MAX_CONNECTIONS
+                if not is_full:
+                    self._connections.add(connection)
+            if is_full:  # callers go over gRPC, which has a queue of its own
+                connection.close()
+                continue
+            try:
+                threading.Thread(target=self._serve, args=(connection,), name="stream", daemon=True).start()
+            except (RuntimeError, MemoryError) as error:  # no memory for a thread; callers go over gRPC
+                logger.warning("stream_not_accepted", extra={"reason": str(error)})
+                with self._lock:
+                    self._connections.discard(connection)
+                connection.close()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            configure_socket(connection)
+            deadline = time.monotonic() + _GREETING_TIMEOUT_S
+            magic, _, key = GREETING.unpack(receive(connection, GREETING.size, deadline))
+            authenticated = magic == MAGIC and key == self.key
+            send(connection, [GREETING.pack(MAGIC, 0, self.key if authenticated else 0)], deadline)
+            while authenticated and not self._stopping and self._answer(connection):
+                pass
+        except (OSError, EOFError):
+            pass  # whoever called is gone, or said nothing for too long
+        except MemoryError as error:  # for the request; the caller finds the connection closed
+            logger.warning("memory_short", extra={"cause": str(error)})
+        finally:
+            with self._lock:
+                self._connections.discard(connection)
+            connection.close()
+
+    def _answer(self, connection: socket.socket) -> bool:
+        """Answer the next request; whether another may follow on this connection."""
+        head = receive(connection, REQUEST.size, time.monotonic() + _IDLE_TIMEOUT_S)
+        started_at = time.monotonic()
+        magic, method_number, timeout_us, length = REQUEST.unpack(head)
+        deadline = started_at + min(timeout_us / 1e6, MAX_TIMEOUT_S)
+        if magic != MAGIC or length > MAX_MESSAGE_BYTES:
+            error = InvalidRequest(f"not a request: magic {magic:#x}, {length} bytes; a message has {MAX_MESSAGE_BYTES} at most")
+            send(connection, _error_reply(error), started_at + _REPLY_TIMEOUT_S)
+            return False  # what follows can not be told apart
+        body = receive(connection, length, deadline)
+        name, code = "unknown", "OK"
+        try:
+            entry = self._methods.get(method_number)
+            if entry is None:
+                raise NotFound(f"method {method_number:#x}: this door does not answer it; is the caller of the same release?")
+            name = entry[0].name
+            with self._worker_slot(deadline):
+                reply = self._reply(*entry, body, CallContext(deadline, lambda: not _has_hung_up(connection)))
+        except Exception as error:
+            asterism_error = typed_error(error)
+            code, reply = asterism_error.code, _error_reply(asterism_error)
+        if self._metrics is not None:
+            self._metrics.count_call(name, code, time.monotonic() - started_at)
+        send(connection, reply, time.monotonic() + _REPLY_TIMEOUT_S)
+        return True
+
+    def _reply(self, method: Method, handler: Handler, body: memoryview, call: CallContext) -> list[bytes | memoryview]:
+        reply = handler(framing.decode(body, method.request, envelope=False), call)
+        if not isinstance(reply, Frame):
+            raise Internal(f"{method.name}: the handler gave no frame")
+        data = framing.encode_pieces(reply, envelope=False)
+        length = sum(len(piece) for piece in data)
+        if length > MAX_MESSAGE_BYTES:
+            raise InvalidRequest(f"{method.name}: the reply is {length} bytes, a message at most {MAX_MESSAGE_BYTES}; ask in smaller pieces")
+        return [REPLY.pack(MAGIC, 0, length), *data]
+
+    @contextmanager
+    def _worker_slot(self, deadline: float) -> Iterator[None]:
+        """One of the workers' turns, waited for."""
+        with self._lock:
+            if self._calls >= self._limit:
+                raise Busy(f"{self._limit} calls wait or run already; ask again in 100 ms, or ask another daemon")
+            self._calls += 1
+        if self._metrics is not None:
+            self._metrics.in_flight.inc()
+        try:
+            CallContext(deadline).remaining()
+            if not self._worker_slots.acquire(timeout=max(deadline - time.monotonic(), 0)):
+                CallContext(deadline).remaining()
+            try:
+                yield
+            finally:
+                self._worker_slots.release()
+        finally:
+            if self._metrics is not None:
+                self._metrics.in_flight.dec()
+            with self._lock:
+                self._calls -= 1
+
+
+def _error_reply(error: AsterismError) -> list[bytes | memoryview]:
+    raw = f"{type(error).__name__}\n{error.message}".encode(errors="replace")
+    return [REPLY.pack(MAGIC, 1, len(raw)), raw]
+
+
+def _has_hung_up(connection: socket.socket) -> bool:
+    """Whether the caller closed its end: there is something to read, and it is nothing."""
+    poller = select.poll()  # not select(), which knows the first 1024 files of a process only
+    try:
+        poller.register(connection, select.POLLIN)
+        return bool(poller.poll(0)) and not connection.recv(1, socket.MSG_PEEK)
+    except (OSError, ValueError):
+        return True

@@ -1,0 +1,110 @@
+"""Conditions over blocks of columns: which rows satisfy one, in the arithmetic of NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_model.filters.syntax import ColumnOperand, Connective, Constant, Literal, Predicate, Term
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RaggedColumn:
+    """A list of values for each row."""
+
+    indptr: NDArray[np.int64]
+    """int64[rows + 1]; need not begin at 0."""
+    values: NDArray[Any]
+    """uint8 of texts."""
+
+
+ColumnValues = NDArray[Any] | RaggedColumn
+
+
+def evaluate_filter(predicate: Predicate, read: Callable[[ColumnOperand], ColumnValues], rows: int, precomputed: Callable[[Term], Mask | None] = lambda _: None) -> Mask:
+    """Which rows satisfy a condition.
+
+    Parameters
+    ----------
+    predicate : Tree
+        As `asterism_model.filters.binding.bound` gives it.
+    read : callable
+        The values of a column, [rows]: numbers, or lists.
+    rows : int
+    precomputed : callable
+        What is known of a term without its columns; None: nothing.
+
+    Returns
+    -------
+    bool[rows]
+
+    Notes
+    -----
+    A comparison has the value that NumPy gives it, between a column and a Python number or between two columns: no comparison
+    with NaN holds but ``!=``, and ``not`` is the complement; a column of float32 is compared with a number as float32 has it,
+    whole numbers with whole ones exactly, bools are 0 and 1. ``is null`` is NaN of numbers, emptiness of texts and lists.
+    """
+    if isinstance(predicate, Constant):
+        return np.full(rows, predicate.value)
+    if isinstance(predicate, Connective):
+        if predicate.operator == "not":
+            return ~evaluate_filter(predicate.operands[0], read, rows, precomputed)
+        join = np.logical_and if predicate.operator == "and" else np.logical_or
+        return reduce(
+            lambda left, each: join(left, evaluate_filter(each, read, rows, precomputed), out=left), predicate.operands[1:], evaluate_filter(predicate.operands[0], read, rows, precomputed)
+        )
+    mask = precomputed(predicate)
+    if mask is not None:
+        return mask
+    left = read(predicate.left)
+    return _compare_ragged(predicate, left) if isinstance(left, RaggedColumn) else _compare_numbers(predicate, left, read)
+
+
+def _compare_numbers(term: Term, left: NDArray[Any], read: Callable[[ColumnOperand], ColumnValues]) -> Mask:
+    right = [operand.value if isinstance(operand, Literal) else read(operand) for operand in term.right]
+    mask: Mask
+    with np.errstate(all="ignore"):
+        match term.operator:
+            case "null":
+                mask = np.isnan(left) if left.dtype.kind == "f" else np.zeros(left.size, np.bool_)
+            case "in":
+                mask = np.zeros(left.size, np.bool_)
+                for value in right:
+                    mask |= left == value
+            case "between":
+                mask = (left >= right[0]) & (left <= right[1])
+            case operator:
+                mask = np.asarray(COMPARISONS[operator](left, right[0]), np.bool_)
+    return mask
+
+
+def _compare_ragged(term: Term, left: RaggedColumn) -> Mask:
+    lengths = np.diff(left.indptr)
+    if term.operator == "null":
+        return np.asarray(lengths == 0)
+    mask = np.zeros(lengths.size, np.bool_)
+    for operand in term.right:
+        if isinstance(operand, Literal):
+            text = np.frombuffer(str(operand.value).encode("utf-8", "surrogatepass"), np.uint8)
+            same_length = np.flatnonzero(lengths == text.size)
+            positions = left.indptr[same_length, None] + np.arange(text.size)
+            mask[same_length[(left.values[positions] == text).all(axis=1)]] = True
+    return ~mask if term.operator == "!=" else mask
+
+
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+"""The comparisons of conditions, with warnings of NumPy to be left out."""

@@ -1,0 +1,226 @@
+"""Subgraphs: seeds, their neighbors, and theirs, hop by hop, with nodes numbered as a model wants them.
+
+Whoever can expand nodes grows one: a storaged that has all parts by itself, a graphd by asking several. What is drawn of
+a node is keyed by (hop, edge type, node, k), of disjoint trees by (hop, edge type, seed's place, node, k): it does not
+depend on what else is in the batch, nor on who holds what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.relabel.relabel import Relabeling, repeat_indices
+from asterism_proto.errors import InvalidRequest
+
+ALL_NEIGHBORS = -1
+"""As a count: every neighbor."""
+_TYPES = 1 << 16
+"""More than there are edge types."""
+
+Ids = NDArray[np.int64]
+I32 = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HopFanout:
+    """How many neighbors along one edge type, hop by hop."""
+
+    edge_type: int
+    local_type: int
+    """Type of the nodes that are expanded."""
+    remote_type: int
+    """Type of their neighbors."""
+    counts: tuple[int, ...]
+    """0: none, -1: all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KHopParams:
+    """How a subgraph grows."""
+
+    node_type_count: int
+    """Of the schema."""
+    fanouts: tuple[HopFanout, ...]
+    outgoing: bool
+    """Along the edges, instead of against them."""
+    disjoint: bool
+    expand_all_hops: bool
+    """Whether a node expands in every hop from the one on that met it, instead of in the next one only."""
+    max_bytes: int
+    """Of the answer's arrays."""
+
+    @property
+    def hop_count(self) -> int:
+        """How many."""
+        return len(self.fanouts[0].counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frontier:
+    """Nodes of one type that are expanded in a hop."""
+
+    ids: Ids
+    trees: I32 | None
+    """int32[m], the seed's place; of disjoint trees."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbors:
+    """Neighbors along one edge type, those of one node after another's."""
+
+    sizes: I32
+    """int32[m], how many each node of the front has."""
+    ids: Ids
+    eids: Ids | None
+    weights: NDArray[np.float32] | None
+    times: NDArray[np.int64] | NDArray[np.float64] | None = None
+
+
+class Expander(Protocol):
+    """Whoever can expand nodes."""
+
+    def __call__(self, hop: int, fanouts: Sequence[HopFanout], frontiers: Mapping[int, Frontier]) -> Sequence[Neighbors]:
+        """What is met along each edge type, from the front of the node type that it starts at."""
+
+
+def hop_stream(hop: int, edge_type: int) -> int:
+    """The hop that draws along an edge type are keyed by: each of them has a stream of its own."""
+    return (hop + 1) * _TYPES + edge_type + 1
+
+
+def reply_too_large(max_bytes: int) -> InvalidRequest:
+    """Why a subgraph has no answer."""
+    return InvalidRequest(f"the subgraph has more than the {max_bytes} bytes of one reply; start from fewer seeds, or sample fewer neighbors")
+
+
+def sample_khop(params: KHopParams, seeds: Ids, types: I32, expand: Expander) -> dict[str, NDArray[Any]]:
+    """Grow a subgraph from seeds.
+
+    Parameters
+    ----------
+    params : Growing
+    seeds : int64[m]
+        Node ids; -1 is no node.
+    types : int32[m]
+        Their types; -1 is no node.
+    expand : callable
+
+    Returns
+    -------
+    dict
+        Arrays by the names of SampleSubgraphReply's sections.
+
+    Raises
+    ------
+    InvalidRequest
+        Where it has more than ``params.most_bytes``.
+    """
+    with Relabeling.pooled(params.node_type_count) as relabelings:
+        state = _KHopState(params, relabelings)
+        local_ids = state.add_seeds(seeds, types)
+        for hop in range(params.hop_count):
+            state.expand_hop(hop, expand)
+        return {"seeds": local_ids, **state.sections()}
+
+
+class _KHopState:
+    """A subgraph under way."""
+
+    def __init__(self, params: KHopParams, relabelings: Sequence[Relabeling]) -> None:
+        self._params, self._relabelings = params, relabelings
+        self._edges: list[dict[str, list[NDArray[Any]]]] = [{} for _ in params.fanouts]
+        self._node_counts = np.zeros((params.node_type_count, params.hop_count + 1), np.int64)
+        self._edge_counts = np.zeros((len(params.fanouts), params.hop_count), np.int64)
+        self._fresh = [0] * params.node_type_count
+        """Of each type, the number from which on nodes were met in the last hop."""
+        self._bytes = 0
+
+    def add_seeds(self, nodes: Ids, types: I32) -> I32:
+        """Number the seeds; gives each one's number."""
+        out = np.full(len(nodes), -1, np.int32)
+        tree_ids = np.arange(len(nodes), dtype=np.int32)
+        for type_id, relabeling in enumerate(self._relabelings):
+            selected = np.flatnonzero(types == type_id)
+            if selected.size:
+                out[selected] = relabeling.assign(nodes[selected], tree_ids[selected] if self._params.disjoint else None)
+            self._node_counts[type_id, 0] = len(relabeling)
+        return out
+
+    def expand_hop(self, hop: int, expand: Expander) -> None:
+        """One hop along every edge type."""
+        params, counts_before = self._params, [len(relabeling) for relabeling in self._relabelings]
+        starts = [0] * params.node_type_count if params.expand_all_hops else self._fresh
+        active = [index for index, fanout in enumerate(params.fanouts) if fanout.counts[hop] and starts[fanout.local_type] < counts_before[fanout.local_type]]
+        frontiers = {}
+        for type_id in {params.fanouts[index].local_type for index in active}:
+            relabeling, frontier_slice = self._relabelings[type_id], slice(starts[type_id], counts_before[type_id])
+            frontiers[type_id] = Frontier(ids=relabeling.ids[frontier_slice].copy(), trees=relabeling.trees[frontier_slice].copy() if params.disjoint else None)
+        if active:
+            for index, neighbors in zip(active, expand(hop, [params.fanouts[index] for index in active], frontiers), strict=True):
+                self._add_neighbors(index, neighbors, starts[params.fanouts[index].local_type], hop)
+        for type_id, relabeling in enumerate(self._relabelings):
+            self._node_counts[type_id, hop + 1] = len(relabeling) - counts_before[type_id]
+        self._fresh = counts_before
+
+    def _add_neighbors(self, index: int, neighbors: Neighbors, first: int, hop: int) -> None:
+        """Number what was met along one edge type, and keep its edges."""
+        params, fanout = self._params, self._params.fanouts[index]
+        local = repeat_indices(neighbors.sizes, first, len(neighbors.ids))
+        remote = self._relabelings[fanout.remote_type].assign(neighbors.ids, self._relabelings[fanout.local_type].trees[local] if params.disjoint else None)
+        rows, cols = (local, remote) if params.outgoing else (remote, local)
+        for name, column in (("rows", rows), ("cols", cols), ("eids", neighbors.eids), ("weights", neighbors.weights), ("times", neighbors.times)):
+            if column is not None:
+                self._edges[index].setdefault(name, []).append(column)
+                self._bytes += column.nbytes
+        self._edge_counts[index, hop] = len(local)
+        if self._bytes + 12 * sum(map(len, self._relabelings)) > params.max_bytes:
+            raise reply_too_large(params.max_bytes)
+
+    def sections(self) -> dict[str, NDArray[Any]]:
+        """The answer."""
+        out: dict[str, NDArray[Any]] = {"node_counts": self._node_counts, "edge_counts": self._edge_counts}
+        for type_id, relabeling in enumerate(self._relabelings):
+            out[f"nodes.{type_id}"] = relabeling.ids.copy()
+            if self._params.disjoint:
+                out[f"trees.{type_id}"] = relabeling.trees.copy()
+        for fanout, edges in zip(self._params.fanouts, self._edges, strict=True):
+            for name, pieces in edges.items():
+                out[f"{name}.{fanout.edge_type}"] = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        return out
+
+
+def build_fanouts(ends: Callable[[int], tuple[int, int]], edge_types: Sequence[int], counts: Sequence[Sequence[int]]) -> tuple[HopFanout, ...]:
+    """Reaches that fit together.
+
+    Parameters
+    ----------
+    ends : callable
+        Gives the node types at the near and the far end of an edge type.
+    edge_types : sequence of int
+    counts : sequence of sequences of int
+        Of each edge type, hop by hop.
+
+    Raises
+    ------
+    InvalidRequest
+        Where there is none, an edge type is named twice, the numbers of hops differ, or a count is below -1.
+    """
+    if not edge_types or not counts[0]:
+        raise InvalidRequest("a subgraph needs one edge type and one hop at least; say how many neighbors to sample")
+    if len(set(edge_types)) != len(edge_types):
+        raise InvalidRequest(f"edge types {list(edge_types)}: one is given twice")
+    for edge_type, hops in zip(edge_types, counts, strict=True):
+        if len(hops) != len(counts[0]):
+            raise InvalidRequest(f"edge type {edge_type} has {len(hops)} hops, the first one {len(counts[0])}; give each as many")
+        if min(hops) < ALL_NEIGHBORS:
+            raise InvalidRequest(f"count {min(hops)} of edge type {edge_type}: expected 0 or more, or -1 for all neighbors")
+    fanouts = []
+    for edge_type, hops in zip(edge_types, counts, strict=True):
+        local_type, remote_type = ends(edge_type)
+        fanouts.append(HopFanout(edge_type=edge_type, local_type=local_type, remote_type=remote_type, counts=tuple(hops)))
+    return tuple(fanouts)

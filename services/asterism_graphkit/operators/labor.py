@@ -1,0 +1,215 @@
+"""LABOR: neighbors by one variate for each node that is met, so that nodes of a batch meet the same ones.
+
+Balin & Catalyurek 2023, *Layer-neighbor sampling: defusing neighborhood explosion in GNNs*, NeurIPS; DGL's ``LaborSampler``.
+Node t has a variate r_t in (0, 1). The edge of weight A_ts from t to an expanded node s is kept where r_t <= min(1, c_s pi_t), of
+which there are as many as fanout says in that the estimate of the mean over s's neighbors varies as much as with k uniform draws:
+
+    sum over t of A_ts^2 / min(1, c_s pi_t)  =  A_*s^2 / k - A_*s^2 / d_s + sum over t of A_ts^2,    k = min(fanout, d_s)
+
+(the paper's equation 22, d_s of s's edges having a positive weight). With pi_t = A_ts that is LABOR-0; one importance step makes
+pi_t the largest c_s pi_t of all expanded nodes, and solves for c_s again: fewer different nodes are expected, at the same variances.
+
+What is called a level here is 1 / c_s: an edge is kept with certainty where pi_t >= level. Both sides are exact to rounding, where
+DGL's fixed-point iteration ends within 1e-4. An edge of weight 0 is as if it were not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.compile.jit import IntLike, inlined, kernel
+from asterism_graphkit.random.rng import LABOR, key_of
+
+UNTIL_CONVERGED = -1
+"""As a number of importance steps: until they change little."""
+_CONVERGED = 1e-4
+"""As in DGL: steps end where fewer different nodes by less than this share of them are to be expected."""
+_MOST = 1e150
+"""Of an importance, which grows with every step for nodes that are kept with certainty anyhow: squares of weights by it are normal numbers."""
+_WHOLE = float(1 << 31)
+"""Of what is expected of a node, in the sum over nodes."""
+
+F64 = NDArray[np.float64]
+
+
+@inlined
+def level_from_weights(weights: NDArray[np.float32], degree: IntLike, fanout: np.int64, uniform: bool) -> float:
+    """The level of a node where importances are the weights of its edges, which depends on no other node.
+
+    Without weights all are 1; where that is said by ``uniform`` the level is degree / fanout, which would be so to rounding anyhow.
+    A level without importance steps before it is solved for in fewer passes: the sum of A^2 / pi is that of A.
+    """
+    total, squares, max_weight, min_weight, positive = 0.0, 0.0, 0.0, np.inf, np.int64(0)
+    if weights.shape[0] > 0:
+        for e in range(degree):
+            weight = np.float64(weights[e])
+            total += weight
+            squares += weight * weight
+            max_weight = max(max_weight, weight)
+            positive += np.int64(weight > 0.0)
+    else:
+        total, squares, max_weight, positive = np.float64(degree), np.float64(degree), 1.0, np.int64(degree)
+    # Where no edge is certain.
+    level = total / np.float64(fanout if fanout >= 0 else max(positive, np.int64(1)))
+    if uniform:
+        return level
+    if fanout < 0 or positive <= fanout:
+        for e in range(min(np.int64(weights.shape[0]), np.int64(degree))):
+            if weights[e] > 0.0:
+                min_weight = min(min_weight, np.float64(weights[e]))
+        min_weight = min_weight if weights.shape[0] > 0 else 1.0
+        return min(level, min_weight) if positive > 0 else level
+    # As in `solved`, where the first of Newton's steps was taken above.
+    extra = total * total * (1.0 / np.float64(fanout) - 1.0 / np.float64(positive))
+    level, previous_count = (extra + squares) / total, positive
+    while max_weight >= level:
+        squares, uncertain_sum, uncertain = 0.0, 0.0, np.int64(0)
+        for e in range(degree):
+            weight = np.float64(weights[e])
+            uncertain_weight = weight if weight < level else 0.0
+            squares += uncertain_weight * uncertain_weight
+            uncertain_sum += uncertain_weight
+            uncertain += np.int64(uncertain_weight > 0.0)
+        if uncertain == 0 or uncertain >= previous_count:
+            break
+        level, previous_count = (extra + squares) / uncertain_sum, uncertain
+    return level
+
+
+@inlined
+def solve_level(weights: NDArray[np.float32], importances: F64, squares: F64, ratios: F64, fanout: np.int64, previous_level: float) -> float:
+    """The level of a node by its neighbors' importances, after the one of before.
+
+    ``squares`` and ``ratios`` are room for as many numbers as it has edges. The importance of an edge of weight 0 is made infinite: it
+    is never uncertain.
+    """
+    size, degree = importances.shape[0], np.int64(0)
+    # Loops over edges that depend on none before them, which run over several at once; then sums in four lanes, for one addition
+    # would wait for the last.
+    if weights.shape[0] > 0:
+        for e in range(size):
+            weight = np.float64(weights[e])
+            squares[e] = weight * weight
+            ratios[e] = weight * weight / importances[e] if weight > 0.0 else 0.0
+            importances[e] = importances[e] if weight > 0.0 else np.inf
+            degree += np.int64(weight > 0.0)
+    else:
+        degree = np.int64(size)
+        for e in range(size):
+            squares[e], ratios[e] = 1.0, 1.0 / importances[e]
+    if fanout < 0 or degree <= fanout:
+        # All are certain, at every level up to this one. That of before stays where it serves, as in DGL: nodes of which one
+        # expands all neighbors are the more important to the others the fewer they are.
+        min_importance = np.inf
+        for e in range(size):
+            min_importance = min(min_importance, importances[e])
+        return min(previous_level, min_importance) if degree > 0 else previous_level
+    total = _total(weights, size)
+    square_sum, ratio_sum = _sums(importances, squares, ratios, np.inf)
+    # The sum over edges of A^2 max(1, level / pi) is convex in the level: Newton's steps, from where no edge is certain down, each
+    # leave fewer edges uncertain, and end at the level where the sum is what it should be. The first one is taken here. An edge
+    # that is certain adds 0 to the sums of the others, for a branch on it would be mispredicted every other time.
+    extra = total * total * (1.0 / np.float64(fanout) - 1.0 / np.float64(degree))
+    level, previous_count = (extra + square_sum) / ratio_sum, degree
+    while True:
+        uncertain = np.int64(0)
+        for e in range(size):
+            uncertain += np.int64(importances[e] < level)
+        if uncertain == 0 or uncertain >= previous_count:
+            break
+        square_sum, ratio_sum = _sums(importances, squares, ratios, level)
+        level, previous_count = (extra + square_sum) / ratio_sum, uncertain
+    return level
+
+
+@inlined
+def _total(weights: NDArray[np.float32], size: IntLike) -> float:
+    """The sum of weights, in four lanes; without weights all are 1."""
+    if weights.shape[0] == 0:
+        return np.float64(size)
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    aligned_size = size & ~np.int64(3)
+    for e in range(0, aligned_size, 4):
+        a += np.float64(weights[e])
+        b += np.float64(weights[e + 1])
+        c += np.float64(weights[e + 2])
+        d += np.float64(weights[e + 3])
+    for e in range(aligned_size, size):
+        a += np.float64(weights[e])
+    return (a + b) + (c + d)
+
+
+@inlined
+def _sums(importances: F64, squares: F64, ratios: F64, level: float) -> tuple[float, float]:
+    """The sums over the edges that are uncertain at a level, in four lanes."""
+    a, b, c, d, p, q, r, s = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    size = importances.shape[0]
+    aligned_size = size & ~np.int64(3)
+    for e in range(0, aligned_size, 4):
+        one, two, three, four = importances[e] < level, importances[e + 1] < level, importances[e + 2] < level, importances[e + 3] < level
+        a += squares[e] if one else 0.0
+        b += squares[e + 1] if two else 0.0
+        c += squares[e + 2] if three else 0.0
+        d += squares[e + 3] if four else 0.0
+        p += ratios[e] if one else 0.0
+        q += ratios[e + 1] if two else 0.0
+        r += ratios[e + 2] if three else 0.0
+        s += ratios[e + 3] if four else 0.0
+    for e in range(aligned_size, size):
+        a += squares[e] if importances[e] < level else 0.0
+        p += ratios[e] if importances[e] < level else 0.0
+    return (a + b) + (c + d), (p + q) + (r + s)
+
+
+@kernel
+def scatter_max(local_ids: NDArray[np.int32], values: F64, largest: F64) -> None:
+    """Have each numbered node's value be no less than what is asked for it."""
+    for i in range(local_ids.shape[0]):
+        largest[local_ids[i]] = max(largest[local_ids[i]], values[i])
+
+
+@kernel
+def _update_importances(largest: F64, is_first: bool, importances: F64) -> int:
+    expected = np.int64(0)
+    for t in range(importances.shape[0]):
+        importances[t] = min(largest[t] if is_first else importances[t] * largest[t], _MOST)
+        expected += np.int64(min(importances[t], 1.0) * _WHOLE)
+    return expected  # type: ignore[return-value]  # an int64 here and an int to the caller
+
+
+def solve_importances(steps: int, raise_levels: Callable[[F64 | None], F64]) -> F64:
+    """The importances of a hop's neighbors.
+
+    Parameters
+    ----------
+    steps : int
+        1 or more; `UNTIL_SETTLED`: until they change little.
+    raise_levels : callable
+        Solves for levels by the importances of the step before, None before the first, and gives the largest c_s of the nodes that
+        expand to each neighbor, in the first step times the edge's weight; float64[n].
+
+    Returns
+    -------
+    float64[n]
+
+    Notes
+    -----
+    What is expected of different nodes is summed in whole numbers, so that no order of the neighbors matters to when steps end.
+    """
+    importances, previous_expected, step = None, np.inf, 0
+    while True:
+        largest = raise_levels(importances)
+        is_first = importances is None
+        importances = np.empty(largest.size, np.float64) if importances is None else importances
+        expected, step = _update_importances(largest, is_first, importances), step + 1
+        if 0 < steps <= step or expected >= (1 - _CONVERGED) * previous_expected:
+            return importances
+        previous_expected = expected
+
+
+def variate_key(seed: int, node_type: int, hop: int, *, layer_dependency: bool) -> np.uint64:
+    """What the variates of a node type in a hop are words of, by node id; with ``layer_dependency`` all hops have the same ones."""
+    return key_of(seed, LABOR, node_type, 0 if layer_dependency else hop)

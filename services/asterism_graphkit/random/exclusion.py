@@ -1,0 +1,67 @@
+"""Which drawn ids are among those that their row leaves out, and what these weigh."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.compile.jit import as_kernel_array, kernel
+from asterism_graphkit.random.successive import neumaier_add
+
+
+@kernel
+def _excluded_mask(rows: NDArray[np.int64], ids: NDArray[np.int64], indptr: NDArray[np.int64], excluded_ids: NDArray[np.int64], out: NDArray[np.bool_]) -> None:
+    for i in range(ids.shape[0]):
+        low, high = indptr[rows[i]], indptr[rows[i] + 1]
+        end = high
+        while low < high:
+            middle = (low + high) >> 1
+            if excluded_ids[middle] < ids[i]:
+                low = middle + 1
+            else:
+                high = middle
+        out[i] = low < end and excluded_ids[low] == ids[i]
+
+
+@kernel
+def _excluded_weights(indptr: NDArray[np.int64], excluded_ids: NDArray[np.int64], weights: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    for row in range(out.shape[0]):
+        high, low = 0.0, 0.0
+        for at in range(indptr[row], indptr[row + 1]):
+            if at == indptr[row] or excluded_ids[at] != excluded_ids[at - 1]:
+                high, low = neumaier_add(high, low, weights[at])
+        out[row] = high + low
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExcludedIds:
+    """The ids that each row leaves out."""
+
+    indptr: NDArray[np.int64]
+    """int64[rows + 1]."""
+    ids: NDArray[np.int64]
+    """int64[k], ascending within a row."""
+
+    @classmethod
+    def from_rows(cls, indptr: NDArray[np.int64], ids: NDArray[np.int64]) -> ExcludedIds:
+        """Of rows whose ids come in any order."""
+        rows = np.repeat(np.arange(indptr.size - 1, dtype=np.int64), np.diff(indptr))
+        return cls(indptr=as_kernel_array(indptr), ids=as_kernel_array(ids[np.lexsort((ids, rows))]))
+
+    def row_ids(self, row: int) -> NDArray[np.int64]:
+        """What a row leaves out, each once."""
+        return np.unique(self.ids[self.indptr[row] : self.indptr[row + 1]])
+
+    def excluded_mask(self, rows: NDArray[np.int64], ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of some ids, each drawn for a row, that row leaves out; bool[n]."""
+        out = np.empty(ids.size, np.bool_)
+        _excluded_mask(as_kernel_array(rows), as_kernel_array(ids), self.indptr, self.ids, out)
+        return out
+
+    def excluded_weights(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What each row leaves out weighs together, every id once; float64[rows], of float64[k] as ``ids`` are."""
+        out = np.empty(self.indptr.size - 1, np.float64)
+        _excluded_weights(self.indptr, self.ids, as_kernel_array(weights), out)
+        return out

@@ -1,0 +1,4 @@
+"""Relabeling of ids: hash indexes, bitsets and their ranks.
+
+Nothing here reads a graph.
+"""

@@ -1,0 +1,323 @@
+"""Numbers for nodes by first appearance: what turns sampled ids into the rows of a batch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.compile.jit import as_kernel_array, inlined, kernel, prefetch
+from asterism_graphkit.random.rng import derive, mix64
+from asterism_graphkit.relabel import bitset_ranks
+from asterism_graphkit.relabel.bitset import fits_in_cache
+
+_SMALLEST = 1 << 14
+_AHEAD = 16
+_KEPT, _KEPT_SLOTS = 8, 1 << 20
+_DENSE = 4
+"""Slots for each id at most, where ids have slots of their own."""
+_LAST_TURN = (1 << 12) - 1
+_TURN, _HASH, _S32, _LOW, _ONE = np.uint64(52), np.uint64(44), np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(1)
+
+
+@inlined
+def _hash(node: np.int64, tree: np.int32, per_tree: bool) -> np.uint64:
+    return mix64(np.uint64(node) + mix64(np.uint64(tree))) if per_tree else mix64(np.uint64(node))
+
+
+@kernel
+def _assign(
+    ids: NDArray[np.int64],
+    trees: NDArray[np.int32],
+    start: np.int64,
+    generation: np.uint64,
+    table: NDArray[np.uint64],
+    node_ids: NDArray[np.int64],
+    node_trees: NDArray[np.int32],
+    count: NDArray[np.int64],
+    out: NDArray[np.int32],
+) -> int:
+    """Number ids from ``start`` on until all are, or a third of the slots are taken; gives where it stopped.
+
+    A slot is turn, some bits of the hash, and a number. One of another turn is free, so that a table need not be cleared for its next use.
+    """
+    mask, n, per_tree = np.uint64(table.shape[0] - 1), ids.shape[0], trees.shape[0] > 0
+    filled, capacity = count[0], table.shape[0] // 3
+    hashes = np.empty(_AHEAD, np.uint64)
+    for i in range(start, min(start + _AHEAD, n)):
+        hashes[(i - start) % _AHEAD] = _hash(ids[i], trees[i] if per_tree else np.int32(0), per_tree)
+    for i in range(start, n):
+        position = hashes[(i - start) % _AHEAD]
+        ahead = i + _AHEAD
+        if ahead < n:
+            next_hash = _hash(ids[ahead], trees[ahead] if per_tree else np.int32(0), per_tree)
+            hashes[(i - start) % _AHEAD] = next_hash
+            prefetch(table, np.int64(next_hash & mask))
+        node, tree = ids[i], trees[i] if per_tree else np.int32(0)
+        if node < 0:
+            out[i] = -1
+            continue
+        if filled >= capacity:
+            count[0] = filled
+            return int(i)
+        tag = generation << _TURN | position >> _HASH << _S32
+        position &= mask
+        while True:
+            slot = table[position]
+            is_free, local_id = slot >> _TURN != generation, np.int64(slot & _LOW)
+            # Of a free slot it is some number of before: there is an id of that number, too.
+            is_same = (slot & ~_LOW == tag) & (node_ids[local_id] == node) & (not per_tree or node_trees[local_id] == tree)
+            if is_free | is_same:
+                break
+            position = (position + _ONE) & mask
+        # A branch on whether it is new would be mispredicted every other time: what is known is written once more.
+        local_id = filled if is_free else local_id
+        table[position] = tag | np.uint64(local_id)
+        node_ids[local_id], node_trees[local_id] = node, tree
+        filled += np.int64(is_free)
+        out[i] = local_id
+    count[0] = filled
+    return int(n)
+
+
+@kernel
+def _refill(
+    generation: np.uint64,
+    table: NDArray[np.uint64],
+    node_ids: NDArray[np.int64],
+    node_trees: NDArray[np.int32],
+    first: np.int64,
+    count: np.int64,
+    per_tree: bool,
+) -> None:
+    mask = np.uint64(table.shape[0] - 1)
+    for i in range(first, count):
+        position = _hash(node_ids[i], node_trees[i], per_tree)
+        tag = generation << _TURN | position >> _HASH << _S32
+        position &= mask
+        while table[position] >> _TURN == generation:
+            position = (position + _ONE) & mask
+        table[position] = tag | np.uint64(i)
+
+
+@kernel
+def _number_dense(ids: NDArray[np.int64], local_ids: NDArray[np.int32], nodes: NDArray[np.int64], out: NDArray[np.int32]) -> int:
+    count = np.int64(0)
+    for i in range(ids.shape[0]):
+        node = ids[i]
+        local_id = np.int64(local_ids[node])
+        if local_id < 0:
+            local_id = count
+            local_ids[node], nodes[count] = local_id, node
+            count += 1
+        out[i] = local_id
+    return int(count)
+
+
+def relabel(ids: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Numbers of nodes by first appearance, and the nodes by number: of ids that are no less than 0.
+
+    Returns
+    -------
+    numbers : int32[n]
+    nodes : int64[nodes]
+    """
+    ids = as_kernel_array(ids)
+    slots = int(ids.max()) + 1 if ids.size else 0
+    if slots <= _DENSE * ids.size:  # a slot for every id there may be: no hash, and nothing to compare
+        nodes, out = np.empty(min(slots, ids.size), np.int64), np.empty(ids.size, np.int32)
+        count = _number_dense(ids, np.full(slots, -1, np.int32), nodes, out)
+        return out, nodes[:count]
+    with Relabeling.pooled(1) as (relabeling,):
+        local_ids = relabeling.assign(ids)
+        return local_ids, relabeling.ids.copy()
+
+
+@kernel
+def _tree_positions(trees: NDArray[np.int32], ids: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+    for i in range(ids.shape[0]):
+        out[i] = np.int64(derive(mix64(np.uint64(trees[i])), np.uint64(ids[i])))
+
+
+def tree_positions(trees: NDArray[np.int32], ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A position for each (tree, node), for draws that must not depend on what else is asked; int64[n], any bits."""
+    out = np.empty(ids.size, np.int64)
+    _tree_positions(as_kernel_array(trees), as_kernel_array(ids), out)
+    return out
+
+
+@kernel
+def write_repeated_indices(sizes: NDArray[np.int32], first: np.int64, out: NDArray[np.int32]) -> None:
+    """``first + i`` as often as ``sizes[i]`` says, one after another; ``out`` has room for two more than there are."""
+    position = np.int64(0)
+    for i in range(sizes.shape[0]):
+        # Whether there is one, or another one, is hard to foretell: both are written, and count or do not.
+        out[position] = out[position + 1] = first + np.int64(i)
+        for k in range(2, sizes[i]):
+            out[position + k] = first + np.int64(i)
+        position += np.int64(sizes[i])
+
+
+def repeat_indices(sizes: NDArray[np.int32], first: int, total: int) -> NDArray[np.int32]:
+    """``first + i`` as often as ``sizes[i]`` says, ``total`` in all; int32[total]."""
+    out = np.empty(total + 2, np.int32)
+    write_repeated_indices(as_kernel_array(sizes), np.int64(first), out)
+    return out[:total]
+
+
+class _Buffers:
+    """The arrays of a numbering, used again by later ones: fresh pages cost more than filling them."""
+
+    def __init__(self, slots: int) -> None:
+        self.table = np.zeros(slots, np.uint64)
+        self.ids, self.trees = np.zeros(slots // 3 + 1, np.int64), np.zeros(slots // 3 + 1, np.int32)
+        self.generation = 0
+        self.words, self.word_ranks, self.by_rank = np.zeros(0, np.uint64), np.zeros(0, np.int32), np.zeros(0, np.int32)
+        self.used = 0
+        """Words that may have bits."""
+
+    @property
+    def slots(self) -> int:
+        return self.table.size
+
+    def reserve(self, nodes: int, count: int, words: int) -> None:
+        """Have room for so many nodes, of which ``count`` are there, and for so many words of bits."""
+        if self.ids.size <= nodes:
+            ids, trees = np.zeros(2 * nodes, np.int64), np.zeros(2 * nodes, np.int32)
+            ids[:count], trees[:count] = self.ids[:count], self.trees[:count]
+            self.ids, self.trees = ids, trees
+        if self.by_rank.size < nodes:
+            self.by_rank = np.zeros(2 * nodes, np.int32)
+        if self.words.size < words:
+            larger = np.zeros(2 * words, np.uint64)
+            larger[: self.used] = self.words[: self.used]
+            self.words, self.word_ranks = larger, np.zeros(2 * words, np.int32)
+        self.used = max(self.used, words)
+
+    def reset(self) -> None:
+        """Forget what is in the slots and words."""
+        self.words[: self.used] = 0
+        self.used = 0
+        if self.generation == _LAST_TURN:
+            self.table.fill(0)
+            self.generation = 0
+        self.generation += 1
+
+
+class _BufferPool(threading.local):
+    """Rooms of this thread that nobody is in."""
+
+    def __init__(self) -> None:
+        self._free: list[_Buffers] = []
+
+    def acquire(self) -> _Buffers:
+        buffers = self._free.pop() if self._free else _Buffers(_SMALLEST)
+        buffers.reset()
+        return buffers
+
+    def release(self, buffers: _Buffers) -> None:
+        if max(buffers.slots, buffers.ids.size) <= _KEPT_SLOTS and len(self._free) < _KEPT:
+            self._free.append(buffers)
+
+
+_buffer_pool = _BufferPool()
+
+
+class Relabeling:
+    """Numbers the nodes that it is shown from 0 on, each once.
+
+    A node is an id, or an id in a tree where trees are kept apart: the same id in two trees is two nodes.
+    """
+
+    def __init__(self) -> None:
+        self._buffers = _buffer_pool.acquire()
+        self._count = np.zeros(1, np.int64)
+        self._apart = False
+        self._hashed_count = self._bitset_count = 0  # nodes that are in the table, and that have their bits
+
+    @classmethod
+    @contextmanager
+    def pooled(cls, count: int) -> Iterator[list[Relabeling]]:
+        """That many, whose arrays are others' after the block: copy what is to stay."""
+        relabelings = [cls() for _ in range(count)]
+        yield relabelings
+        for relabeling in relabelings:  # after an error they are left to the garbage collector: somebody may still look at them
+            _buffer_pool.release(relabeling._buffers)
+
+    def __len__(self) -> int:
+        return int(self._count[0])
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """int64[n]: the id of each node, by number."""
+        return self._buffers.ids[: len(self)]
+
+    @property
+    def trees(self) -> NDArray[np.int32]:
+        """int32[n]: the tree of each node, 0 where there are no trees."""
+        return self._buffers.trees[: len(self)] if self._apart else np.zeros(len(self), np.int32)
+
+    def assign(self, ids: NDArray[np.int64], trees: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
+        """The number of each node, new ones in the order in which they come.
+
+        Parameters
+        ----------
+        ids : int64[n]
+            -1 is no node and gets -1.
+        trees : int32[n], optional
+            All calls have them, or none.
+
+        Returns
+        -------
+        int32[n]
+        """
+        self._apart = trees is not None
+        out, ids = np.empty(ids.size, np.int32), as_kernel_array(ids)
+        if trees is None and self._assign_by_rank(ids, out):
+            return out
+        tree_ids = as_kernel_array(np.zeros(0, np.int32) if trees is None else trees)
+        while 3 * len(self) >= self._buffers.slots:
+            self._grow()
+        if self._hashed_count < len(self):
+            self._fill()
+        position = self._assign_by_hash(ids, tree_ids, 0, out)
+        while position < ids.size:
+            self._grow()
+            position = self._assign_by_hash(ids, tree_ids, position, out)
+        self._hashed_count = len(self)
+        return out
+
+    def _assign_by_rank(self, ids: NDArray[np.int64], out: NDArray[np.int32]) -> bool:
+        """Number ids by bits where they are many for what the largest of them takes in words; whether they are."""
+        buffers, node_count = self._buffers, len(self)
+        unmarked_ids = as_kernel_array(buffers.ids[self._bitset_count : node_count])
+        word_count = max((max(int(ids.max(initial=0)), int(unmarked_ids.max(initial=0))) >> 6) + 2, buffers.used)
+        if not fits_in_cache(word_count, ids.size):
+            return False
+        buffers.reserve(node_count + ids.size, node_count, word_count)
+        if unmarked_ids.size:
+            bitset_ranks.set_bits(unmarked_ids, buffers.words)
+        bitset_ranks.assign(ids, buffers.words[:word_count], buffers.word_ranks, buffers.by_rank, buffers.ids, self._count, out)
+        self._bitset_count = len(self)
+        return True
+
+    def _fill(self) -> None:
+        """Have all nodes in the table."""
+        buffers = self._buffers
+        _refill(np.uint64(buffers.generation), buffers.table, buffers.ids, buffers.trees, np.int64(self._hashed_count), np.int64(len(self)), self._apart)
+        self._hashed_count = len(self)
+
+    def _assign_by_hash(self, ids: NDArray[np.int64], trees: NDArray[np.int32], start: int, out: NDArray[np.int32]) -> int:
+        buffers = self._buffers
+        return int(_assign(ids, trees, np.int64(start), np.uint64(buffers.generation), buffers.table, buffers.ids, buffers.trees, self._count, out))
+
+    def _grow(self) -> None:
+        old_buffers, self._buffers = self._buffers, _Buffers(2 * self._buffers.slots)
+        self._buffers.reset()
+        self._buffers.reserve(len(self), 0, 0)
+        self._buffers.ids[: len(self)], self._buffers.trees[: len(self)] = old_buffers.ids[: len(self)], old_buffers.trees[: len(self)]
+        self._hashed_count = self._bitset_count = 0
+        self._fill()

@@ -1,0 +1,234 @@
+"""How the three daemons are composed in one process: a folder, three rooms, calls instead of sockets."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from asterism_daemonkit.allowed_hosts import AllowedHosts
+from asterism_daemonkit.calls import Handler, LocalTransport
+from asterism_daemonkit.daemon_identity import FILE_NAME as IDENTITY
+from asterism_daemonkit.daemon_identity import open_folder
+from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.http_server import HttpServer
+from asterism_daemonkit.metrics import Metrics
+from asterism_daemonkit.request_limits import RequestLimits
+from asterism_daemonkit.settings import split_address
+from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, NotReady
+from asterism_proto.methods import CATALOG, GRAPH, HEARTBEATS
+from asterism_proto.v1 import metad_pb2 as meta
+from asterism_standalone.published_file import PublishedFile
+from asterism_standalone.read_only import ReadOnlyService
+from asterism_standalone.settings import StandaloneSettings
+from graphd.app import Graphd
+from graphd.http import query_router
+from graphd.http import verify_router as self_test
+from graphd.pages.service import Pages
+from graphd.settings import GraphdSettings
+from metad.app import Metad
+from metad.http.routes import router
+from metad.settings import MetadSettings
+from storaged.app import Storaged
+from storaged.settings import StoragedSettings
+
+logger = logging.getLogger(__name__)
+
+_ANY_PORT = "127.0.0.1:0"
+_GRPC_WORKERS, _GRPC_QUEUE, _STOP_GRACE_S = 16, 256, 10.0
+_LAST_POLL_S = 5.0
+_CATCH_UP_LIMIT_S = 30.0
+"""Longer than between daemons: whoever waits here for a busy disk has nobody else to ask, and nobody waits behind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoints:
+    """Where a standalone is reached."""
+
+    address: str
+    """host:port of the gRPC door: what `asterism.connect` takes."""
+    http_address: str
+
+
+_GRAPHD_ADDRESS = "standalone:0"
+"""The one graphd of a folder: an address that stays, so that metad knows it again when the folder is opened anew."""
+
+
+class Standalone:
+    """The three daemons on one folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Made where there is none. One writer at a time.
+    settings : StandaloneSettings, optional
+        What it was told.
+
+    Raises
+    ------
+    Conflict
+        Where another process has the folder open.
+    """
+
+    def __init__(self, folder: Path, settings: StandaloneSettings | None = None) -> None:
+        self.settings = settings or StandaloneSettings()
+        self.folder = folder
+        self._identity = open_folder(folder, "standalone")
+        self._published_file = PublishedFile(folder)
+        heartbeat_interval_s = self.settings.heartbeat_interval_s
+        limits: dict[str, Any] = self.settings.model_dump(include=set(RequestLimits.model_fields))
+        try:
+            self._metad = Metad(
+                MetadSettings(
+                    data=folder / "metad",
+                    listen=_ANY_PORT,
+                    http_listen=_ANY_PORT,
+                    keep_versions=self.settings.keep_versions,
+                    allowed_addresses=self.settings.allowed_addresses,
+                )
+            )
+            metad_transport = self._to_metad = LocalTransport(self._metad.handlers)
+            self._storaged = Storaged(
+                StoragedSettings(
+                    data=folder / "storaged",
+                    listen=_ANY_PORT,
+                    http_listen=_ANY_PORT,
+                    heartbeat_interval_s=heartbeat_interval_s,
+                    memory_limit_mib=self.settings.memory_limit_mib,
+                    conditions_mib=self.settings.conditions_mib,
+                    allowed_addresses=self.settings.allowed_addresses,
+                    **limits,
+                    quarantine_grace_s=self.settings.quarantine_grace_s,
+                ),
+                metad_transport,
+                fenced=False,  # its metad is in this process
+            )
+            storaged_transport = LocalTransport(self._storaged.handlers)
+            self._graphd = Graphd(
+                GraphdSettings(
+                    listen=_ANY_PORT, http_listen=_ANY_PORT, heartbeat_interval_s=heartbeat_interval_s, advertise=_GRAPHD_ADDRESS, catch_up_s=_CATCH_UP_LIMIT_S, **limits
+                ),
+                metad_transport,
+                lambda *_: storaged_transport,
+                on_poll_reply=self._published_file.update,
+            )
+        except BaseException:
+            self._identity.release()
+            raise
+        self.handlers: dict[str, Handler] = self._graphd.handlers
+        self.limits = self.settings.limits
+        self.metrics = Metrics("standalone")
+        self._grpc: GrpcServer | None = None
+        self._http: HttpServer | None = None
+        self._pages: Pages | None = None
+        self._started = self._stopped = False
+
+    def start(self) -> None:
+        """Start the three, and wait until they can answer.
+
+        Raises
+        ------
+        NotReady
+            Saying what is missing, where that takes longer than the settings allow.
+        """
+        self._metad.start()
+        self._storaged.start()
+        self._graphd.start()
+        deadline = time.monotonic() + self.settings.ready_timeout_s
+        while missing := self.ready():
+            if not self.settings.adopting and (fault := self._metad.components.followers.fault()):
+                raise NotReady(fault)
+            if self.settings.adopting and self._metad.components.followers.is_adoptable():
+                break
+            if time.monotonic() > deadline:
+                raise NotReady(f"{self.folder} is not ready after {self.settings.ready_timeout_s} s: {'; '.join(missing)}")
+            time.sleep(0.005)
+        self._started = True
+
+    def ready(self) -> list[str]:
+        """What is missing before it can answer; empty when it can."""
+        return [*self._metad.ready(), *self._storaged.ready(), *self._graphd.ready()]
+
+    def status(self) -> dict[str, Any]:
+        """What it knows."""
+        return {"folder": str(self.folder), "metad": self._metad.status(), "graphd": self._graphd.status()}
+
+    def open_ports(self, *, listen: str = "127.0.0.1:9669", http_listen: str = "127.0.0.1:19669", http_names: Sequence[str] = ()) -> Endpoints:
+        """Let others in: gRPC as a graphd, HTTP with metad's routes and the web pages, by further names too; port 0 takes a free one."""
+        self._grpc = GrpcServer(
+            address=listen,
+            services={
+                table["list_spaces" if table is CATALOG else "write"].service: (
+                    table,
+                    {method.path: self.handlers[method.path] for method in table.values()},
+                )
+                for table in (GRAPH, CATALOG)
+            },
+            workers=_GRPC_WORKERS,
+            queue=_GRPC_QUEUE,
+            metrics=self.metrics,
+        )
+        address = f"{split_address(listen)[0]}:{self._grpc.start()}"
+        self._pages = self._graphd.create_pages(daemon="standalone", metrics=self.metrics, missing=self.ready)
+        self._http = HttpServer(
+            address=http_listen,
+            daemon="standalone",
+            status=self.status,
+            ready=self.ready,
+            flags=self.settings.model_dump(mode="json"),
+            metrics=self.metrics,
+            allowed_hosts=AllowedHosts(http_names, listen),
+            routers=[router(self._metad.components.service), self_test(lambda: address), query_router(self._graphd.query_service), *self._pages.routers],
+        )
+        endpoints = Endpoints(
+            address=address,
+            http_address=f"{split_address(http_listen)[0]}:{self._http.start()}",
+        )
+        self._pages.start()
+        self._grpc.set_serving(True)
+        return endpoints
+
+    def stop(self) -> None:
+        """Close the doors, then the three, and let go of the folder; again, nothing."""
+        if self._stopped:
+            return
+        self._stopped = True
+        if self._grpc is not None:
+            self._grpc.set_serving(False)
+            self._grpc.stop(_STOP_GRACE_S)
+        if self._http is not None:
+            self._http.stop()
+        if self._pages is not None:
+            self._pages.stop()
+        self._graphd.stop()
+        if self._started:
+            self._save_last_state()
+        self._storaged.stop()
+        self._metad.stop()
+        self._identity.release()
+
+    def _save_last_state(self) -> None:
+        """Leave to readers what was published a moment ago too, which graphd may not have heard of."""
+        try:
+            self._published_file.update(cast(meta.PollReply, self._to_metad.call(HEARTBEATS["poll"], meta.PollRequest(role=meta.GRAPHD, uuid=_GRAPHD_ADDRESS), _LAST_POLL_S)))
+        except AsterismError as error:
+            logger.warning("last_word_missed", extra={"reason": error.message})
+
+
+def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone | ReadOnlyService:
+    """A started service on ``folder``: what `asterism.open` stands on."""
+    if mode not in ("w", "r+", "r"):
+        raise InvalidRequest(f"mode {mode!r}: expected 'w', 'r+' or 'r'")
+    standalone_settings = StandaloneSettings.of(settings)
+    if mode == "r+" and not (folder / IDENTITY).exists():
+        raise NotFound(f"{folder}: {'there are no graphs in it' if folder.exists() else 'there is no such folder'}; make a space in it first")
+    service = ReadOnlyService(folder, standalone_settings.limits) if mode == "r" else Standalone(folder, standalone_settings)
+    try:
+        service.start()
+    except BaseException:
+        service.stop()
+        raise
+    return service

@@ -1,0 +1,272 @@
+"""A folder's reader: graphd's rooms over the images of what was published, without metad and without a database.
+
+Many processes may read a folder while one writes it. A reader serves the versions that were published when it opened;
+it locks the folder of each, and the writer removes only folders that nobody has locked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+from asterism_daemonkit.calls import CallContext, Handler, LocalTransport, handlers_of
+from asterism_daemonkit.daemon_identity import is_folder_open
+from asterism_model.schema.schema import Schema
+from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound, Stale
+from asterism_proto.methods import CATALOG, GRAPH, STORE
+from asterism_proto.prices import DEFAULT_LIMITS, Limits
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as meta
+from asterism_standalone import published_file
+from graphd.api.sampling import GraphService
+from graphd.query.service import QueryService
+from graphd.routing.dispatch import Dispatcher, StoragedPool
+from graphd.routing.updates import RoutingTable
+from graphd.warmup import compile_kernels
+from storaged.api.sampling import StoreApi
+from storaged.local_spaces import LocalSpaces
+from storaged.paths import DataPaths
+from storaged.pricing import with_price_checks
+from storaged.sampling import LocalVersion, PartitionTotals, split_by_weight_name
+from storaged.store.huge_pages import fits_memory, image_bytes
+from storaged.store.image import open_part
+
+_LOCAL_HOST = "here"
+_DEFAULT_TERM_S, _MAX_TERM_S = 60.0, 1e9
+_OPEN_ATTEMPTS = 5
+"""A version may be removed between reading of it and opening it; then there is a newer word."""
+
+_MAX_VERIFIED_BYTES = 1 << 30
+"""Versions up to this size are checked whole as they are opened after a clean stop; every reader of a folder does so."""
+
+
+class PublishedImages(LocalSpaces):
+    """The images of published versions: no stores, so that nothing is written."""
+
+    def __init__(self, folders: DataPaths, reply: meta.PollReply) -> None:
+        super().__init__(folders)
+        self._versions: dict[tuple[int, int], LocalVersion] = {}
+        # A running writer has verified what it serves; what an unclean stop left behind is not verified.
+        verify_limit_bytes = _MAX_VERIFIED_BYTES if folders.clean_marker.exists() else sys.maxsize
+        verify_bytes = 0 if is_folder_open(folders.data) else verify_limit_bytes
+        with ExitStack() as locks:
+            for route in reply.spaces:
+                schema = Schema.from_proto(route.space.schema)
+                for manifest in route.versions:
+                    locks.callback(os.close, _lock_build(folders.build(route.space.space_id, manifest.job_id)))
+                    self._versions[route.space.space_id, manifest.version] = _open_version(
+                        folders, route.space.space_id, schema, manifest, verify_bytes=verify_bytes
+                    )
+            self._locks = locks.pop_all()
+
+    def close(self) -> None:
+        """Let the writer remove what it retires."""
+        self._locks.close()
+
+    def version(self, space_id: int, version: int, digest: str) -> LocalVersion:
+        """A version to draw from; Stale where it was not published when the folder was opened."""
+        opened_version = self._versions.get((space_id, version))
+        if opened_version is None or opened_version.digest != digest:
+            raise Stale(f"version {version} of space {space_id} is not among those that were published when the folder was opened")
+        return opened_version
+
+
+class ReadOnlyCatalog:
+    """The reading half of the catalog, answered from what was published."""
+
+    def __init__(self, reply: meta.PollReply) -> None:
+        self._routes = {route.space.name: route for route in reply.spaces}
+        self._lock = threading.Lock()
+        self._pins: dict[int, meta.Pin] = {}
+        self._last_pin = 0
+
+    def list_spaces(self, request: pb.Empty, call: CallContext) -> meta.SpaceList:
+        """All spaces."""
+        return meta.SpaceList(spaces=[route.space for route in self._routes.values()])
+
+    def describe_space(self, request: meta.SpaceRequest, call: CallContext) -> pb.Space:
+        """One space."""
+        return self._route(request.space).space
+
+    def list_versions(self, request: meta.SpaceRequest, call: CallContext) -> meta.VersionList:
+        """Its versions, newest first, without totals."""
+        versions = []
+        for manifest in reversed(self._route(request.space).versions):
+            versions.append(pb.Manifest())
+            versions[-1].CopyFrom(manifest)
+            versions[-1].ClearField("totals")
+        return meta.VersionList(versions=versions)
+
+    def get_manifest(self, request: meta.ManifestRequest, call: CallContext) -> pb.Manifest:
+        """One version with its totals."""
+        versions = {manifest.version: manifest for manifest in self._route(request.space).versions}
+        selected = versions.get(request.version or max(versions, default=0))
+        if selected is None:
+            raise NotFound(f"version {request.version} of space {request.space!r} is not held; those that are: {sorted(versions)}")
+        return selected
+
+    def pin_version(self, request: meta.PinVersionRequest, call: CallContext) -> meta.Pin:
+        """A lease on a version: all that were published when the folder was opened stay until it is closed."""
+        if not (request.term_s >= 0 and request.term_s < _MAX_TERM_S):
+            raise InvalidRequest(f"a pin's term of {request.term_s} s: expected 0 to {_MAX_TERM_S:g} s")
+        manifest = self.get_manifest(meta.ManifestRequest(space=request.space, version=request.version), call)
+        now_ms, term_s = int(time.time() * 1000), request.term_s or _DEFAULT_TERM_S
+        with self._lock:
+            self._last_pin += 1
+            pin = self._pins[self._last_pin] = meta.Pin(
+                pin_id=self._last_pin,
+                space_id=manifest.space_id,
+                space=request.space,
+                version=manifest.version,
+                owner=request.owner,
+                term_s=term_s,
+                created_ms=now_ms,
+                expires_ms=now_ms + int(term_s * 1000),
+            )
+        return pin
+
+    def renew_pin(self, request: meta.PinRequest, call: CallContext) -> meta.Pin:
+        """A lease for another term."""
+        with self._lock:
+            pin = self._pins.get(request.pin_id)
+            if pin is None:
+                raise NotFound(f"pin {request.pin_id} is not there: it was released; pin again")
+            pin.expires_ms = int(time.time() * 1000 + pin.term_s * 1000)
+            return pin
+
+    def release_pin(self, request: meta.PinRequest, call: CallContext) -> pb.Empty:
+        """The end of a lease."""
+        with self._lock:
+            self._pins.pop(request.pin_id, None)
+        return pb.Empty()
+
+    def list_pins(self, request: meta.ListPinsRequest, call: CallContext) -> meta.PinList:
+        """The leases of this reader."""
+        with self._lock:
+            return meta.PinList(pins=[pin for pin in self._pins.values() if request.space in ("", pin.space)])
+
+    def list_hosts(self, request: pb.Empty, call: CallContext) -> meta.HostList:
+        """Nobody else is here."""
+        return meta.HostList()
+
+    def _route(self, name: str) -> meta.SpaceRoute:
+        route = self._routes.get(name)
+        if route is None:
+            raise NotFound(f"no space {name!r}; there are {', '.join(sorted(self._routes)) or 'none'}")
+        return route
+
+
+class ReadOnlyService:
+    """A folder, opened for reading.
+
+    Parameters
+    ----------
+    folder : Path
+    limits : Limits
+        The largest request that is answered.
+
+    Raises
+    ------
+    NotFound
+        Where nobody ever wrote it.
+    """
+
+    def __init__(self, folder: Path, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.limits = limits
+        reply, images = _open_images(folder)
+        self._images = images
+        for route in reply.spaces:
+            # Whatever hosts the writer knew: all parts are here.
+            for part in route.space.parts:
+                part.hosts[:] = [_LOCAL_HOST]
+        reply.storaged.add(uuid=_LOCAL_HOST, address=_LOCAL_HOST, online=True)
+        routing, pool = RoutingTable(), StoragedPool(lambda _: LocalTransport(with_price_checks(handlers_of(STORE, StoreApi(images)), limits, images.version)))
+        pool.update_addresses({_LOCAL_HOST: _LOCAL_HOST})
+        routing.apply_reply(reply)
+        graph = GraphService(
+            routing=routing,
+            dispatcher=Dispatcher(pool),
+            space_exists=lambda *_: False,
+            is_published=lambda *_: False,
+            committed_loads=partial(_refuse, folder),
+            metad=LocalTransport({}),
+            catch_up_s=0.0,  # there is no news
+            limits=limits,
+        )
+        catalog = ReadOnlyCatalog(reply)
+        refuse_handler: Handler = partial(_refuse, folder)
+        self.handlers: dict[str, Handler] = {method.path: getattr(catalog, name, refuse_handler) for name, method in CATALOG.items()}
+        self.handlers |= handlers_of(GRAPH, graph, routing, QueryService(self.handlers, graph.space_of))
+        self.handlers |= {GRAPH[name].path: refuse_handler for name in ("write", "write_once", "find_nodes")}
+
+    def start(self) -> None:
+        """Compile what graphd's rooms call."""
+        compile_kernels()
+
+    def stop(self) -> None:
+        """Nothing runs; the folders of versions may go, and images go with their last user."""
+        self._images.close()
+
+
+def _open_images(folder: Path) -> tuple[meta.PollReply, PublishedImages]:
+    folders = DataPaths(folder / "storaged")
+    for attempt in range(_OPEN_ATTEMPTS):
+        reply = published_file.read_published(folder)
+        try:
+            return reply, PublishedImages(folders, reply)
+        except AsterismError:
+            if attempt + 1 == _OPEN_ATTEMPTS or published_file.read_published(folder) == reply:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _lock_build(build: Path) -> int:
+    """Hold a build's folder: the writer moves none aside that is held. NotFound where it is gone, or going."""
+    try:
+        lock_fd = os.open(build, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise NotFound(f"{build}: {error.strerror}") from error
+    try:
+        fcntl.flock(lock_fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        if os.stat(build).st_ino != os.fstat(lock_fd).st_ino:
+            raise NotFound(f"{build}: another one has taken its place")
+    except OSError as error:
+        os.close(lock_fd)
+        raise NotFound(f"{build}: {error.strerror}; it is being removed") from error
+    except BaseException:
+        os.close(lock_fd)
+        raise
+    return lock_fd
+
+
+def _open_version(folders: DataPaths, space_id: int, schema: Schema, manifest: pb.Manifest, *, verify_bytes: int) -> LocalVersion:
+    parts = folders.build(space_id, manifest.job_id) / "parts"
+    images, large = {}, fits_memory(parts / f"p{image_digest.part:05d}" for image_digest in manifest.images)
+    verify = image_bytes(parts / f"p{image_digest.part:05d}" for image_digest in manifest.images) <= verify_bytes
+    for image_digest in manifest.images:
+        images[image_digest.part] = open_part(parts / f"p{image_digest.part:05d}", verify=verify, offsets=verify_bytes > 0, huge_pages=large)
+        if images[image_digest.part].digest != image_digest.digest:
+            raise Corrupt(f"the image of part {image_digest.part} in {parts} is not the one that version {manifest.version} was sealed with")
+    totals, named_totals = split_by_weight_name(
+        (t.weight_name, (t.element, t.type_id, t.part), PartitionTotals(count=t.count, positive=t.positive, weight=t.weight)) for t in manifest.totals
+    )
+    return LocalVersion(
+        space_id=space_id,
+        version=manifest.version,
+        digest=manifest.digest,
+        schema=schema,
+        totals=totals,
+        named_totals=named_totals,
+        parts=images,
+    )
+
+
+def _refuse(folder: Path, *_: object) -> NoReturn:
+    raise InvalidRequest(f"{folder} was opened for reading; open it with mode 'w' to write or build, or ask the service that has it open")

@@ -1,0 +1,50 @@
+"""What a standalone is told: keywords of `asterism.open`, or the defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ConfigDict, Field, ValidationError, field_validator
+
+from asterism_daemonkit.request_limits import RequestLimits
+from asterism_proto.addresses import AllowedAddresses
+from asterism_proto.errors import InvalidRequest
+
+
+class StandaloneSettings(RequestLimits):
+    """Settings of the three daemons in one process."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    memory_limit_mib: int = Field(default=512, ge=16)
+    """MiB that one build may use beyond an idle process."""
+    conditions_mib: int = Field(default=512, ge=1)
+    """MiB for what satisfies the conditions of requests."""
+    heartbeat_interval_s: float = Field(default=0.5, gt=0.05, le=60)
+    """Seconds between two beats. In one process they cost nothing."""
+    keep_versions: int = Field(default=2, ge=1, le=100)
+    """Published versions of a space that are served."""
+    allowed_addresses: str = "*"
+    """Folders that jobs may read and write, as of metad's setting of this name: all, for in a process of its own they are open to it anyway."""
+    quarantine_grace_s: float = Field(default=86400.0, ge=0)
+    """How long a folder that was removed stays in quarantine before it is unlinked."""
+    adopting: bool = False
+    """Open a folder whose catalog is an older copy, to adopt it."""
+    ready_timeout_s: float = Field(default=300.0, gt=0)
+    """Seconds that opening may take: on the first start kernels are compiled, for a minute or two, and longer on a busy host."""
+
+    @field_validator("allowed_addresses")
+    @classmethod
+    def _are_addresses(cls, value: str) -> str:
+        AllowedAddresses.parse(value, daemon="metad")
+        return value
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> StandaloneSettings:
+        """Settings from keywords; InvalidRequest names the first wrong one."""
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            setting = ".".join(str(part) for part in first["loc"])
+            raise InvalidRequest(f"setting {setting} = {first.get('input')!r}: {first['msg']}") from error

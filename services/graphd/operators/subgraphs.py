@@ -1,0 +1,109 @@
+"""Subgraphs, grown by asking the storageds of a space: once a hop, or once in all where one of them has every part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from asterism_graphkit.operators.khop import Expander, Frontier, HopFanout, KHopParams, Neighbors, sample_khop
+from asterism_proto.framing import Frame
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as store
+from graphd.operators import reads
+from graphd.operators.hop_dispatch import HopDispatch
+from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections, Types
+from graphd.operators.temporal import TemporalFilter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubgraphParams:
+    """What is grown, and how its edges are drawn."""
+
+    fanouts: tuple[HopFanout, ...]
+    replace: bool
+    uniform: bool
+    direction: pb.Direction
+    seed: int
+    disjoint: bool
+    expand_all_hops: bool
+    want_edge_ids: bool
+    want_weights: bool
+    temporal_filter: TemporalFilter | None = None
+    variates: store.Variates | None = None
+    """Whose variates keep edges, instead of drawing them for each node."""
+
+
+def sample_subgraph(
+    context: RequestContext,
+    params: SubgraphParams,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+    expander: Callable[[RequestContext, SubgraphParams], Expander] | None = None,
+) -> Sections:
+    """Grow a subgraph from seeds: sections as SampleSubgraphReply has them. ``expander`` asks several hosts; None: once a hop."""
+    resolved_types = reads.resolve_node_types(context, nodes, node_type, types)
+    if len(context.space.hosts) == 1:
+        return _sample_on_one_host(context, params, nodes, resolved_types)
+    khop_params = KHopParams(
+        node_type_count=len(context.space.schema.node_types),
+        fanouts=params.fanouts,
+        outgoing=params.direction == pb.OUT,
+        disjoint=params.disjoint,
+        expand_all_hops=params.expand_all_hops,
+        max_bytes=REPLY_BYTES,
+    )
+    return sample_khop(khop_params, nodes, resolved_types, (expander or _StoragedExpander)(context, params))
+
+
+def _sample_on_one_host(context: RequestContext, params: SubgraphParams, nodes: Ids, types: Types) -> Sections:
+    """The whole of it, by the one storaged that has every part."""
+    head = store.GrowRequest(
+        at=context.version_ref(),
+        reach=[store.Growth(edge_type=fanout.edge_type, counts=fanout.counts) for fanout in params.fanouts],
+        disjoint=params.disjoint,
+        every=params.expand_all_hops,
+        most_bytes=REPLY_BYTES,
+        replace=params.replace,
+        uniform=params.uniform,
+        direction=params.direction,
+        seed=params.seed,
+        want_edge_ids=params.want_edge_ids,
+        want_weights=params.want_weights,
+        weight=context.weight_name,
+        until=None if params.temporal_filter is None else params.temporal_filter.head,
+        variates=params.variates,
+    )
+    times = {} if params.temporal_filter is None else {"times": params.temporal_filter.times}
+    (reply,) = context.dispatch("grow", [(0, Frame(head, {"ids": nodes, "types": types, **times}))])
+    return dict(reply.arrays)
+
+
+class _StoragedExpander:
+    """Expands nodes by asking whoever owns them, about all edge types at a time."""
+
+    def __init__(self, context: RequestContext, params: SubgraphParams) -> None:
+        self._context, self._params = context, params
+
+    def __call__(self, hop: int, fanouts: Sequence[HopFanout], frontiers: Mapping[int, Frontier]) -> Sequence[Neighbors]:
+        dispatch = HopDispatch(self._context.space, frontiers, self._params.temporal_filter)
+        replies = dispatch.dispatch(self._context, "expand", fanouts, lambda host_fanouts: build_expand_request(self._context, self._params, hop, host_fanouts))
+        return [dispatch.merge_neighbors(fanout, replies) for fanout in fanouts]
+
+
+def build_expand_request(context: RequestContext, params: SubgraphParams, hop: int, fanouts: Sequence[HopFanout]) -> store.ExpandRequest:
+    """What a storaged is asked of a hop."""
+    return store.ExpandRequest(
+        at=context.version_ref(),
+        hop=hop,
+        along=[store.Along(edge_type=fanout.edge_type, count=fanout.counts[hop]) for fanout in fanouts],
+        replace=params.replace,
+        uniform=params.uniform,
+        direction=params.direction,
+        seed=params.seed,
+        want_edge_ids=params.want_edge_ids,
+        want_weights=params.want_weights,
+        weight=context.weight_name,
+        until=None if params.temporal_filter is None else params.temporal_filter.head,
+        variates=params.variates,
+    )

@@ -1,0 +1,108 @@
+"""Draws without replacement: the first distinct ones of a stream of draws, and where to stop looking for more.
+
+The stream is given up at the first run of more than ``MAX_REPEATS`` repeats; what is missing then comes from a race of
+exponential keys over the rest. The rule looks at the stream alone, never at how many were asked for, so that the first
+m of n distinct draws are those of a request for m.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.random import successive
+from asterism_graphkit.random.alias import neumaier_sum
+
+Arrays = Mapping[str, NDArray[Any]]
+
+MAX_REPEATS = 64
+
+
+class DistinctDraws:
+    """The distinct draws of a stream, in the order of their first appearance.
+
+    Parameters
+    ----------
+    id_section : str
+        The section that, with ``types``, tells draws apart.
+    """
+
+    def __init__(self, id_section: str) -> None:
+        self._id_section = id_section
+        self._drawn = 0
+        self._last = -1
+        """Number of the newest distinct draw."""
+        self.draws: dict[str, NDArray[Any]] = {}
+        self.exhausted = False
+        """Whether a run of repeats was too long: nothing after it counts."""
+
+    def __len__(self) -> int:
+        return len(self.draws["types"]) if self.draws else 0
+
+    def add(self, block: Arrays) -> None:
+        """Go on with the next draws of the stream."""
+        if self.exhausted:
+            return
+        size, known_count = len(block["types"]), len(self)
+        merged = {name: np.concatenate([self.draws[name], array]) if known_count else array for name, array in block.items()}
+        positions = _first_appearances(merged[self._id_section], merged["types"])[known_count:] - known_count + self._drawn
+        gaps = np.diff(np.concatenate([[self._last], positions])) - 1
+        long_gaps = np.flatnonzero(gaps > MAX_REPEATS)
+        self._drawn += size
+        if long_gaps.size:
+            positions = positions[: long_gaps[0]]
+        if positions.size:
+            self._last = int(positions[-1])
+        self.exhausted = bool(long_gaps.size) or self._drawn - 1 - self._last > MAX_REPEATS
+        kept_rows = np.concatenate([np.arange(known_count, dtype=np.int64), positions - (self._drawn - size) + known_count])
+        self.draws = {name: array[kept_rows] for name, array in merged.items()}
+
+    def first(self, count: int) -> dict[str, NDArray[Any]]:
+        """The first ``count`` of them."""
+        return {name: array[:count] for name, array in self.draws.items()}
+
+
+def _first_appearances(ids: NDArray[np.int64], types: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Positions at which a pair appears for the first time, ascending."""
+    order = np.lexsort((ids, types))
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = (np.diff(ids[order]) != 0) | (np.diff(types[order]) != 0)
+    return np.sort(order[is_first]).astype(np.int64)
+
+
+def smallest_key_rows(results: list[Arrays], id_section: str, count: int) -> dict[str, NDArray[Any]]:
+    """The ``count`` rows with the smallest keys over all hosts; ties by id."""
+    merged = {name: np.concatenate([result[name] for result in results]) for name in results[0]}
+    order = np.lexsort((merged["types"], merged[id_section], merged["keys"]))[:count]
+    return {name: array[order] for name, array in merged.items() if name != "keys"}
+
+
+def conditional_probabilities(shares: NDArray[np.float64], *, uniform: bool, available: int, remaining_share: Callable[[], float]) -> NDArray[np.float64]:
+    """The probability of each of some successive draws without replacement, given those before it.
+
+    Parameters
+    ----------
+    shares : float64[n]
+        Of the total, in the order of the draws.
+    uniform : bool
+        All shares are alike.
+    available : int
+        How many rows can be drawn.
+    remaining_share : callable
+        The share of what was not drawn, summed up; asked for where too little is left to tell by a subtraction.
+
+    Returns
+    -------
+    float64[n]
+    """
+    if uniform:
+        return np.asarray(1.0 / (available - np.arange(len(shares), dtype=np.int64)))
+    remaining = 0.0
+    if len(shares) < available:
+        remaining = 1.0 - neumaier_sum(shares)
+        if remaining < successive.MIN_REMAINING_SHARE:
+            remaining = remaining_share()
+    return successive.conditional_probabilities(shares, remaining)

@@ -1,0 +1,260 @@
+"""The catalog's messages as views: what a page shows of hosts, spaces, versions, weights and jobs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.weight_stats import compute_weight_stats
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as meta
+from graphd.pages import views
+from graphd.pages.plots import format_ranges
+from graphd.routing.totals import EDGE, NODE, OWN_WEIGHTS
+
+_STATE_NAMES: Mapping[int, views.StateName] = {
+    pb.QUEUE: "QUEUE",
+    pb.RUNNING: "RUNNING",
+    pb.FINISHED: "FINISHED",
+    pb.FAILED: "FAILED",
+    pb.STOPPED: "STOPPED",
+}
+JOB_STATES: Mapping[views.StateName, pb.JobState] = {
+    "QUEUE": pb.QUEUE,
+    "RUNNING": pb.RUNNING,
+    "FINISHED": pb.FINISHED,
+    "FAILED": pb.FAILED,
+    "STOPPED": pb.STOPPED,
+}
+_MAX_CAUSE_CHARS = 2000
+"""Characters of a cause in a list."""
+
+
+def host_row(host: meta.Host, spaces: Sequence[pb.Space]) -> views.HostRow:
+    """A daemon, with what it holds of each space."""
+    part_counts = ((space.name, sum(host.uuid in part.hosts for part in space.parts)) for space in spaces)
+    return views.HostRow(
+        uuid=host.uuid,
+        role="storaged" if host.role == meta.STORAGED else "graphd",
+        address=host.address,
+        online=host.online,
+        last_beat_ms=host.last_beat_ms,
+        silent_s=max(0.0, time.time() - host.last_beat_ms / 1000) if host.last_beat_ms else 0.0,
+        incarnation=host.incarnation,
+        parts=host.parts,
+        held_bytes=host.held_bytes,
+        free_bytes=host.free_bytes,
+        spaces=[views.HeldSpace(name=name, parts=parts) for name, parts in part_counts if parts],
+    )
+
+
+def space_row(space: pb.Space, manifest: pb.Manifest | None) -> views.SpaceRow:
+    """A space in a list, with what its current version holds."""
+    counts = count_rows(manifest.totals) if manifest else None
+    return views.SpaceRow(
+        name=space.name,
+        space_id=space.space_id,
+        parts=len(space.parts),
+        version=space.version,
+        created_ms=space.created_ms,
+        nodes=counts[NODE] if counts else None,
+        edges=counts[EDGE] if counts else None,
+    )
+
+
+def count_rows(totals: Sequence[pb.Total]) -> dict[int, int]:
+    """Live rows by element."""
+    counts = {NODE: 0, EDGE: 0}
+    for total in totals:
+        if total.weight_name in OWN_WEIGHTS:
+            counts[int(total.element)] += total.count
+    return counts
+
+
+def space_details(space: pb.Space, manifest: pb.Manifest | None, hosts: Mapping[str, meta.Host]) -> views.SpaceDetails:
+    """A space: its types with their totals, and who holds its parts."""
+    schema = Schema.from_proto(space.schema)
+    parts_of: dict[str, list[int]] = {}
+    for part, part_info in enumerate(space.parts):
+        for uuid in part_info.hosts:
+            parts_of.setdefault(uuid, []).append(part)
+    schema_types = [(NODE, i, node) for i, node in enumerate(schema.node_types)] + [(EDGE, i, edge) for i, edge in enumerate(schema.edge_types)]
+    totals = list(manifest.totals) if manifest else None
+    return views.SpaceDetails(
+        name=space.name,
+        space_id=space.space_id,
+        version=space.version,
+        created_ms=space.created_ms,
+        parts=len(space.parts),
+        ids=schema.ids,
+        placement=schema.placement,
+        direction=schema.direction,
+        types=[_type_row(element, type_id, schema_type, totals) for element, type_id, schema_type in schema_types],
+        holders=[
+            views.PartHolder(uuid=uuid, address=_address(uuid, hosts), online=uuid in hosts and hosts[uuid].online, parts=len(parts), which=format_ranges(parts))
+            for uuid, parts in sorted(parts_of.items(), key=lambda item: (_address(item[0], hosts), item[0]))
+        ],
+        schema=schema.to_dict(),
+    )
+
+
+def _type_row(element: int, type_id: int, schema_type: NodeType | EdgeType, totals: Sequence[pb.Total] | None) -> views.TypeRow:
+    own_totals = [t for t in totals or () if t.element == element and t.type_id == type_id and t.weight_name in OWN_WEIGHTS]
+    has_totals = totals is not None
+    return views.TypeRow(
+        element="node" if element == NODE else "edge",
+        type_id=type_id,
+        name=schema_type.name,
+        weighted=schema_type.weighted,
+        features=[_feature(feature) for feature in schema_type.features],
+        tables=[f"{table.name} = {table.expression}" for table in schema_type.tables],
+        count=sum(t.count for t in own_totals) if has_totals else None,
+        positive=sum(t.positive for t in own_totals) if has_totals else None,
+        weight=sum(t.weight for t in own_totals) if has_totals else None,
+        dropped=sum(t.dropped for t in own_totals) if has_totals else None,
+    )
+
+
+def _feature(feature: Feature) -> str:
+    shape = f" [{', '.join(map(str, feature.shape))}]" if feature.shape else ""
+    return f"{feature.name}: {'' if feature.kind in ('dense', 'bytes') else feature.kind + ' '}{feature.dtype or feature.kind}{shape}"
+
+
+def _address(uuid: str, hosts: Mapping[str, meta.Host]) -> str:
+    return hosts[uuid].address if uuid in hosts else uuid
+
+
+def part_rows(space: pb.Space, manifest: pb.Manifest | None, hosts: Mapping[str, meta.Host]) -> list[views.PartRow]:
+    """The parts of a space, ascending, with what each holds in a version."""
+    sums: dict[int, list[float]] = {}
+    for total in manifest.totals if manifest else ():
+        if total.weight_name in OWN_WEIGHTS:
+            part_sums = sums.setdefault(total.part, [0, 0, 0.0])
+            part_sums[0 if total.element == pb.NODE else 1] += total.count
+            part_sums[2] += total.weight
+    digests = {image.part: image.digest for image in manifest.images} if manifest else {}
+    rows = []
+    for part, part_info in enumerate(space.parts):
+        part_sums = sums.get(part, [0, 0, 0.0])
+        rows.append(
+            views.PartRow(
+                part=part,
+                hosts=[_address(uuid, hosts) for uuid in part_info.hosts],
+                online=any(uuid in hosts and hosts[uuid].online for uuid in part_info.hosts),
+                nodes=int(part_sums[0]) if manifest else None,
+                edges=int(part_sums[1]) if manifest else None,
+                weight=part_sums[2] if manifest else None,
+                digest=digests.get(part, ""),
+            )
+        )
+    return rows
+
+
+def version_row(space: pb.Space, manifest: pb.Manifest, pins: Sequence[meta.Pin]) -> views.VersionRow:
+    """A version, with who pins it."""
+    return views.VersionRow(
+        version=manifest.version,
+        current=manifest.version == space.version,
+        cut=manifest.cut,
+        job_id=manifest.job_id,
+        created_ms=manifest.created_ms,
+        digest=manifest.digest,
+        restored=bool(manifest.origin_space_id),
+        pins=[
+            views.PinRow(pin_id=pin.pin_id, owner=pin.owner, term_s=pin.term_s, created_ms=pin.created_ms, expires_ms=pin.expires_ms)
+            for pin in pins
+            if pin.version == manifest.version
+        ],
+    )
+
+
+def weights_rows(schema: Schema, totals: Sequence[pb.Total]) -> list[views.WeightsRow]:
+    """What a version's weights are like: nodes, then edges, of each type its own weights and then its tables by name."""
+    groups: dict[tuple[int, int, str], list[pb.Total]] = {}
+    for total in totals:
+        name = "" if total.weight_name in OWN_WEIGHTS else total.weight_name
+        groups.setdefault((int(total.element), total.type_id, name), []).append(total)
+    rows = []
+    for (element, type_id, name), group in sorted(groups.items()):
+        schema_type = (schema.node_types if element == NODE else schema.edge_types)[type_id]
+        rows.append(
+            views.WeightsRow(
+                element="node" if element == NODE else "edge",
+                type_id=type_id,
+                type=schema_type.name,
+                weight_name=name,
+                expression=schema_type.table(name).expression if name else "",
+                **asdict(compute_weight_stats(group)),
+            )
+        )
+    return rows
+
+
+def job_row(job: pb.Job) -> views.JobRow:
+    """A job in a list."""
+    all_counted = all(task.rows_total or task.state == pb.FINISHED for task in job.tasks)
+    return views.JobRow(
+        job_id=job.job_id,
+        space=job.space,
+        kind=job.kind,
+        state=_STATE_NAMES[job.state],
+        ending=_STATE_NAMES.get(job.ending),
+        version=job.version or job.target_version,
+        fraction=min(job.rows_done / job.rows_total, 1.0) if job.tasks and all_counted and job.rows_total else None,
+        rows_done=job.rows_done,
+        rows_total=job.rows_total,
+        rows_per_s=job.rows_per_s or None,
+        eta_s=job.eta_s or None,
+        submitted_ms=job.submitted_ms,
+        started_ms=job.started_ms,
+        finished_ms=job.finished_ms,
+        cause=job.cause if len(job.cause) <= _MAX_CAUSE_CHARS else job.cause[:_MAX_CAUSE_CHARS] + " ...",
+    )
+
+
+def job_details(job: pb.Job, hosts: Mapping[str, meta.Host]) -> views.JobDetails:
+    """A job with its tasks."""
+    return views.JobDetails(job=job_row(job), options=dict(job.options), cut=job.cut, tasks=[_task_row(task, hosts) for task in job.tasks])
+
+
+def _task_row(task: pb.Task, hosts: Mapping[str, meta.Host]) -> views.TaskRow:
+    return views.TaskRow(
+        task_id=task.task_id,
+        host=task.host,
+        address=_address(task.host, hosts),
+        parts=len(task.parts),
+        which=format_ranges(task.parts),
+        attempt=task.attempt,
+        state=_STATE_NAMES[task.state],
+        phase=task.phase,
+        rows_done=task.rows_done,
+        rows_total=task.rows_total,
+        rows_per_s=task.rows_per_s or None,
+        eta_s=task.eta_s or None,
+        retry_at_ms=task.retry_at_ms,
+        causes=list(task.causes),
+        started_ms=task.started_ms,
+        finished_ms=task.finished_ms,
+        made=_result_lines(task.result),
+    )
+
+
+def _result_lines(result: pb.TaskResult) -> list[str]:
+    """What a task tells of its work, a line each."""
+    lines = []
+    if result.units:
+        linked, built = sum(unit.linked for unit in result.units), sum(unit.built for unit in result.units)
+        bytes_linked, bytes_built = sum(unit.bytes_linked for unit in result.units), sum(unit.bytes_built for unit in result.units)
+        lines.append(f"{built:,} units built ({bytes_built:,} bytes), {linked:,} linked from versions before ({bytes_linked:,} bytes)")
+    if result.files_read:
+        worst = max((audit.table_tv for audit in result.audit), default=0.0)
+        lines.append(
+            f"{result.files_read:,} files read ({result.bytes_read:,} bytes), whose checksums agree; tables are within {worst:.3g} of the weights"
+        )
+    if result.folder:
+        lines.append(f"{len(result.files):,} files in {result.folder}")
+    if result.bytes_before:
+        lines.append(f"{result.bytes_before:,} bytes before, {result.bytes_after:,} after")
+    return lines

@@ -1,0 +1,399 @@
+"""What statements say, as frozen records; each is written as it was read by `str`. A quiet room."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from graphd.query.writing import format_scalar, format_values, quote
+
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*(?::[a-z_][a-z0-9_]*:[a-z_][a-z0-9_]*)?", re.IGNORECASE | re.ASCII)
+_SIMPLE = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A value that comes beside the statement, by its name."""
+
+    name: str
+    at: int = field(default=0, compare=False)
+    """Its place in the text; of every record, from 0."""
+
+    def __str__(self) -> str:
+        return f"${self.name}"
+
+
+Value = int | float | str | bool | Parameter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identifier:
+    """The name of a space, type, column, table or option."""
+
+    text: str
+    at: int = field(default=0, compare=False)
+    quoted: bool = field(default=False, compare=False)
+    """Whether it stands between backticks."""
+
+    def __str__(self) -> str:
+        return f"`{self.text}`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeName(Identifier):
+    """The name of a type: an edge type's may be a triple."""
+
+    def __str__(self) -> str:
+        return self.text if _PLAIN.fullmatch(self.text) and not _SIMPLE.fullmatch(self.text) else f"`{self.text}`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnRef:
+    """What is read of a row."""
+
+    name: Identifier
+    end: str = ""
+    """Whose: "" is the row's own, ``src`` and ``dst`` an edge's ends, ``near`` and ``far`` the end that one comes from and the other one."""
+    element: int | None = None
+    quoted: bool = False
+    at: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        stem = {"": "", "near": "$^.", "far": "$$."}.get(self.end, f"{self.end}.")
+        name = str(self.name) if self.quoted else self.name.text
+        return f"{stem}{name}" + ("" if self.element is None else f"[{self.element}]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhereClause:
+    """A condition: its words in the language of conditions, each with the place where it stands in the statement."""
+
+    words: tuple[tuple[str | ColumnRef | Parameter, int], ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WhereClause) and [word for word, _ in self.words] == [word for word, _ in other.words]
+
+    def __hash__(self) -> int:
+        return hash(tuple(word for word, _ in self.words))
+
+    def __str__(self) -> str:
+        return " ".join(str(word) for word, _ in self.words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YieldItem:
+    """One column of the table that is asked for."""
+
+    column: ColumnRef
+    alias: Identifier | None = None
+
+    @property
+    def title(self) -> str:
+        """What the column of the table is called."""
+        if self.alias is not None:
+            return self.alias.text
+        stem = {"": "", "near": "$^.", "far": "$$."}.get(self.column.end, f"{self.column.end}.")
+        return stem + self.column.name.text + ("" if self.column.element is None else f"[{self.column.element}]")
+
+    def __str__(self) -> str:
+        return str(self.column) + (f" AS {self.alias}" if self.alias is not None else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderBy:
+    """By which columns of a table its rows are put in order."""
+
+    keys: tuple[tuple[Identifier, bool], ...]
+    """Each with whether it falls."""
+
+    def __str__(self) -> str:
+        return "ORDER BY " + ", ".join(f"{name}{' DESC' if descending else ''}" for name, descending in self.keys)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """Which rows of a table are kept."""
+
+    count: Value
+    offset: Value = 0
+
+    def __str__(self) -> str:
+        return f"LIMIT {self.offset}, {self.count}" if self.offset != 0 else f"LIMIT {self.count}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawOptions:
+    """What may stand behind any of the statements that draw or read."""
+
+    where: WhereClause | None = None
+    weight: Identifier | Parameter | None = None
+    seed: Value | None = None
+    version: Value | None = None
+    items: tuple[YieldItem, ...] = ()
+    replace: bool | None = None
+    direction: str = ""
+    """``REVERSELY``, ``BIDIRECT`` or nothing."""
+    uniform: bool = False
+    padded: bool = False
+    distinct: bool = False
+    unlike: bool = False
+    """Of ``YIELD DISTINCT``."""
+    measure: str = ""
+    p: Value | None = None
+    q: Value | None = None
+    restart: Value | None = None
+    walks: Value | None = None
+    counts: Parameter | tuple[Value, ...] | None = None
+    """Of ``SAMPLE [n1, n2]``."""
+    limits: tuple[Value, ...] | None = None
+    """Of ``LIMIT [n1, n2]``."""
+    shape: tuple[OrderBy | Limit, ...] = ()
+    """What is done to the table, in this order."""
+    places: tuple[tuple[str, int], ...] = field(default=(), compare=False)
+    """Where each of these stands, by its name here."""
+
+    def __str__(self) -> str:
+        pairs = (
+            (self.direction, True),
+            (f"BY {self.measure}", self.measure),
+            (f"WHERE {self.where}", self.where),
+            (f"{'WITH' if self.replace else 'WITHOUT'} REPLACEMENT", self.replace is not None),
+            ("UNIFORM", self.uniform),
+            ("DISTINCT", self.distinct),
+            ("PADDED", self.padded),
+            (f"WEIGHT {self.weight}", self.weight),
+            (f"P {self.p}", self.p is not None),
+            (f"Q {self.q}", self.q is not None),
+            (f"RESTART {self.restart}", self.restart is not None),
+            (f"WALKS {self.walks}", self.walks is not None),
+            (f"SEED {self.seed}", self.seed is not None),
+            (f"VERSION {self.version}", self.version is not None),
+            (f"YIELD {'DISTINCT ' if self.unlike else ''}{', '.join(map(str, self.items))}", self.items),
+            (f"SAMPLE {format_values(self.counts)}", self.counts is not None),
+            (f"LIMIT {format_values(self.limits)}", self.limits is not None),
+        )
+        return " ".join([text for text, is_present in pairs if is_present and text] + [f"| {step}" for step in self.shape])
+
+
+Hop = tuple[TypeName, ...]
+"""The edge types of a step; none: all."""
+EdgeEnd = Parameter | int | str
+"""Of an edge: a node, or as many as a parameter has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawStatement:
+    """A sample or a read: what becomes one call of a graph."""
+
+    kind: str
+    """``vertices``, ``edges``, ``neighbors``, ``top``, ``layer``, ``layers``, ``negatives``, ``walk``, ``go`` or ``fetch``."""
+    count: Value | None = None
+    counts: Parameter | tuple[Value, ...] | None = None
+    """Of ``layers``."""
+    types: tuple[TypeName, ...] = ()
+    """Of what is drawn; none: all."""
+    like: bool = False
+    nodes: Parameter | tuple[int | str, ...] | None = None
+    node_type: TypeName | None = None
+    """Of ``nodes``."""
+    pairs: tuple[tuple[EdgeEnd, EdgeEnd], ...] = ()
+    """Of edges that are fetched by their ends."""
+    hops: tuple[Hop, ...] = ()
+    first: Value | None = None
+    """Of ``GO m TO n STEPS``."""
+    options: DrawOptions = field(default_factory=DrawOptions)
+    at: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        types_text = f" ON {', '.join(map(str, self.types))}" if self.types else ""
+        node_type_text = f" ON {self.node_type}" if self.node_type is not None else ""
+        origin = f" FROM {format_values(self.nodes)}{node_type_text}"
+        traversal = f"{origin} OVER {' THEN '.join(', '.join(map(str, hop)) or '*' for hop in self.hops)}"
+        steps = f" {self.first} TO {self.count} STEPS" if self.first is not None else f" {self.count} STEPS" if self.count is not None else ""
+        match self.kind:
+            case "vertices":
+                text = f"SAMPLE {self.count} VERTICES{types_text}" + (f" LIKE {format_values(self.nodes)}{node_type_text}" if self.like else "")
+            case "edges":
+                text = f"SAMPLE {self.count} EDGES{types_text}"
+            case "negatives":
+                text = f"SAMPLE {self.count} NEGATIVES{origin}{types_text}"
+            case "neighbors" | "top":
+                text = f"{'TOP' if self.kind == 'top' else 'SAMPLE'} {self.count} NEIGHBORS{traversal}"
+            case "layer":
+                text = f"SAMPLE LAYER {self.count}{traversal}"
+            case "layers":
+                text = f"SAMPLE LAYERS {format_values(self.counts)}{traversal}"
+            case "fetch":
+                ends = ", ".join(" -> ".join(quote(end) if isinstance(end, str) else str(end) for end in pair) for pair in self.pairs)
+                text = f"FETCH PROP ON {self.types[0]} {ends or format_values(self.nodes)}"
+            case _:
+                text = f"{self.kind.upper()}{steps}{traversal}"
+        return f"{text} {self.options}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseStatement:
+    """``USE``: what the next statements are about."""
+
+    space: Identifier
+    at: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return f"USE {self.space}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowStatement:
+    """``SHOW``: lists of the catalog."""
+
+    subject: str
+    """``SPACES``, ``HOSTS``, ``PARTS``, ...; ``JOB`` and ``CREATE SPACE`` with what they are about."""
+    role: str = ""
+    job: Value | None = None
+    space: Identifier | None = None
+    at: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        subject = self.role or self.job if self.job is not None or self.role else self.space
+        return f"SHOW {self.subject}" + (f" {subject}" if subject not in ("", None) else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeStatement:
+    """``DESCRIBE``: one space or type."""
+
+    object_kind: str
+    name: Identifier
+    at: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return f"DESCRIBE {self.object_kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureDefinition:
+    """A column of a type that is made."""
+
+    name: Identifier
+    dtype: str
+    ragged: bool = False
+    shape: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        kind = f"LIST<{self.dtype}>" if self.ragged else self.dtype + (f"[{', '.join(map(str, self.shape))}]" if self.shape else "")
+        return f"{self.name} {kind}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeDefinition:
+    """A type that is made: an edge type where it has ends."""
+
+    name: Identifier
+    features: tuple[FeatureDefinition, ...] = ()
+    src: Identifier | None = None
+    dst: Identifier | None = None
+    weighted: bool = False
+    weights: tuple[tuple[Identifier, str, bool], ...] = ()
+    """Each with its expression, and whether what is no weight is 0."""
+    label: Identifier | None = None
+    index: tuple[tuple[Identifier, int | None], ...] = ()
+    """Columns that it is kept in order of, and of a vector which of its values."""
+    unique: bool = False
+    missing: str = ""
+    time: Identifier | None = None
+    at: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        columns = f" ({', '.join(map(str, self.features))})" if self.features else ""
+        ends = f" FROM {self.src} TO {self.dst}" if self.src is not None else ""
+        weights = ", ".join(f"{name} = {quote(text)}{' OR ZERO' if zero else ''}" for name, text, zero in self.weights)
+        index = ", ".join(str(name) if element is None else f"{name}[{element}]" for name, element in self.index)
+        clauses = [
+            (" WEIGHTED", self.weighted),
+            (f" WEIGHTS ({weights})", weights),
+            (f" GRAPH LABEL {self.label}", self.label),
+            (f" INDEX ({index})", index),
+            (" UNIQUE", self.unique),
+            (f" MISSING {self.missing}", self.missing),
+            (f" TIME {self.time}", self.time),
+        ]
+        suffix = "".join(text for text, is_present in clauses if is_present)
+        return f"{'EDGE' if self.src is not None else 'TAG'} {self.name}{columns}{ends}{suffix}"
+
+
+Settings = tuple[tuple[Identifier, Value], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSpaceStatement:
+    """``CREATE SPACE``: a space with all its types."""
+
+    name: Identifier
+    if_not_exists: bool = False
+    settings: Settings = ()
+    owners: tuple[TypeDefinition, ...] = ()
+    at: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        head = f"CREATE SPACE {'IF NOT EXISTS ' if self.if_not_exists else ''}{self.name}{_settings(self.settings)}"
+        return f"{head} {', '.join(map(str, self.owners))}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropSpaceStatement:
+    """``DROP SPACE``."""
+
+    name: Identifier
+    if_exists: bool = False
+    at: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return f"DROP SPACE {'IF EXISTS ' if self.if_exists else ''}{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitJobStatement:
+    """``SUBMIT JOB``."""
+
+    kind: Identifier
+    version: Value | None = None
+    settings: Settings = ()
+    at: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        version = f" VERSION {self.version}" if self.version is not None else ""
+        return f"SUBMIT JOB {self.kind.text}{version}" + (f" WITH{_settings(self.settings)}" if self.settings else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlJobStatement:
+    """``STOP JOB`` and ``RECOVER JOB``."""
+
+    action: str
+    job: Value | None = None
+    """None: all of the space that can go on."""
+    at: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.action} JOB" + ("" if self.job is None else f" {self.job}")
+
+
+Body = UseStatement | ShowStatement | DescribeStatement | CreateSpaceStatement | DropSpaceStatement | SubmitJobStatement | ControlJobStatement | DrawStatement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """One statement, and whether it is to be run, explained or profiled."""
+
+    body: Body
+    mode: str = ""
+    """``EXPLAIN``, ``PROFILE`` or nothing."""
+    at: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.mode} {self.body}".lstrip()
+
+
+def _settings(settings: Settings) -> str:
+    pairs = ", ".join(f"{key.text} = {quote(value) if isinstance(value, str) else format_scalar(value)}" for key, value in settings)
+    return f" ({pairs})" if settings else ""

@@ -1,0 +1,180 @@
+"""Values of statements: what stands in the text, or came beside it. A quiet room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_model.filters.syntax import MAX_TOKENS, ColumnOperand, Literal
+from asterism_proto.errors import InvalidRequest
+from graphd.query.ast import ColumnRef, Limit, Parameter, Value, WhereClause
+from graphd.query.errors import syntax_error
+
+MAX_PARAMETERS = 256
+ParameterValue = bool | int | float | str | tuple[str, ...] | NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ParameterBindings:
+    """Parameters of a query by their names, and its text, to say where one is missing."""
+
+    text: str
+    values: Mapping[str, ParameterValue]
+
+    def lookup(self, parameter: Parameter) -> ParameterValue:
+        """What came by a name; InvalidRequest where nothing did."""
+        value = self.values.get(parameter.name)
+        if value is None:
+            available = [f"${name}" for name in self.values] or ["none"]
+            raise syntax_error(self.text, parameter.at, f"{parameter}, which was not given", [f"one of the parameters ({', '.join(available)})"])
+        return value
+
+    def scalar(self, value: Value) -> bool | int | float | str:
+        """A value that is one."""
+        if not isinstance(value, Parameter):
+            return value
+        bound_value = self.lookup(value)
+        if isinstance(bound_value, np.ndarray) and bound_value.ndim == 0:
+            return bound_value.item()  # type: ignore[no-any-return]  # a number or a truth
+        if isinstance(bound_value, np.ndarray | tuple):
+            raise self._wrong(value, "a list", "one value")
+        return bound_value
+
+    def integer(self, value: Value, description: str) -> int:
+        """A whole number."""
+        bound_value = self.scalar(value)
+        if isinstance(bound_value, bool) or not isinstance(bound_value, int):
+            if isinstance(value, Parameter):
+                raise self._wrong(value, repr(bound_value), f"a whole number ({description})")
+            raise InvalidRequest(f"{description} {bound_value!r}: expected a whole number")
+        return bound_value
+
+    def nonnegative_integer(self, value: Value, description: str) -> int:
+        """The number of a job or version."""
+        bound_value = self.integer(value, description)
+        if not 0 <= bound_value < 1 << 63:
+            if isinstance(value, Parameter):
+                raise self._wrong(value, repr(bound_value), description)
+            raise InvalidRequest(f"{description} {bound_value}: expected 0 or more")
+        return bound_value
+
+    def real(self, value: Value, description: str) -> float:
+        """A number."""
+        bound_value = self.scalar(value)
+        if isinstance(bound_value, bool | str):
+            raise InvalidRequest(f"{description} {bound_value!r}: expected a number")
+        return float(bound_value)
+
+    def ids(self, values: Parameter | tuple[int | str, ...] | None) -> NDArray[Any]:
+        """Ids of nodes or edges, in the shape in which they came; or what nodes are called: an array of objects."""
+        if not isinstance(values, Parameter):
+            items = values or ()
+            if any(isinstance(value, str) for value in items) and not all(isinstance(value, str) for value in items):
+                raise InvalidRequest(f"{', '.join(map(repr, items)):.80}: expected whole numbers, or texts: not both")
+            return np.array(items, object if any(isinstance(value, str) for value in items) else np.int64)
+        bound_value = self.lookup(values)
+        if isinstance(bound_value, str | tuple):
+            return np.array([bound_value] if isinstance(bound_value, str) else bound_value, object)
+        if isinstance(bound_value, int) and not isinstance(bound_value, bool):
+            return np.array([bound_value], np.int64)
+        if not isinstance(bound_value, np.ndarray) or (bound_value.dtype.kind not in "iu" and bound_value.size):
+            description = f"{bound_value.dtype}{list(bound_value.shape)}" if isinstance(bound_value, np.ndarray) else repr(bound_value)
+            raise self._wrong(values, description, "whole numbers: ids")
+        return bound_value
+
+    def integers(self, values: Parameter | tuple[Value, ...] | None, description: str) -> list[int]:
+        """A list of whole numbers."""
+        if isinstance(values, Parameter):
+            ids = self.ids(values)
+            if ids.dtype == object:
+                raise self._wrong(values, f"{ids.reshape(-1)[:1].tolist()}", f"whole numbers ({description})")
+            return [int(item) for item in ids.reshape(-1)]
+        return [self.integer(value, description) for value in values or ()]
+
+    def name(self, value: Any) -> str:
+        """A name, or the parameter that has it."""
+        if not isinstance(value, Parameter):
+            return "" if value is None else str(value.text)
+        bound_value = self.lookup(value)
+        if not isinstance(bound_value, str):
+            raise self._wrong(value, repr(bound_value), "a text: a name")
+        return bound_value
+
+    def limit(self, limit: Limit) -> tuple[int, int]:
+        """How many rows are kept, and how many are passed over before."""
+        count, offset = self.integer(limit.count, "LIMIT"), self.integer(limit.offset, "LIMIT")
+        if count < 0 or offset < 0:
+            raise InvalidRequest(f"LIMIT {offset}, {count}: expected 0 or more rows")
+        return count, offset
+
+    def _wrong(self, parameter: Parameter, found: str, expected: str) -> InvalidRequest:
+        return syntax_error(self.text, parameter.at, f"{parameter} = {found:.80}", [expected])
+
+
+@dataclass(frozen=True, slots=True)
+class FilterText:
+    """A condition in its own language, and where its words stand in the statement."""
+
+    text: str = ""
+    word_positions: tuple[tuple[int, int], ...] = field(default=())
+    """(place here, place in the statement) of each word, rising."""
+
+    def statement_position(self, filter_position: int) -> int:
+        """Where in the statement a place of the condition is."""
+        position = 0
+        for filter_start, statement_start in self.word_positions:
+            if filter_start > filter_position:
+                break
+            position = statement_start + (filter_position - filter_start if filter_start == filter_position else 0)
+        return position
+
+
+def build_filter_text(where: WhereClause | None, bindings: ParameterBindings, *, reverse: bool) -> FilterText:
+    """A condition as requests carry it.
+
+    Parameters
+    ----------
+    where : Where, optional
+    bindings : Bindings
+    reverse : bool
+        Whether edges are followed against their direction: then the end that one comes from is ``dst``.
+    """
+    if where is None:
+        return FilterText()
+    pieces, starts, length = [], [], 0
+    for word, position in where.words:
+        text = _format_parameter(word, bindings) if isinstance(word, Parameter) else _filter_column(word, reverse) if isinstance(word, ColumnRef) else word
+        starts.append((length, position))
+        pieces.append(text)
+        length += len(text) + 1
+    return FilterText(" ".join(pieces), tuple(starts))
+
+
+def column_end(column: ColumnRef, reverse: bool) -> str:
+    """Whose a column is, as conditions say it: "", ``src`` or ``dst``."""
+    return {"near": "dst" if reverse else "src", "far": "src" if reverse else "dst"}.get(column.end, column.end)
+
+
+def _filter_column(column: ColumnRef, reverse: bool) -> str:
+    name, end = column.name.text, column_end(column, reverse)
+    if end and name == "id" and not column.quoted:
+        return end
+    if name == "edge_id" and not end and not column.quoted:
+        name = "id"
+    return str(ColumnOperand(name=name, endpoint=end, element=column.element, quoted=column.quoted))
+
+
+def _format_parameter(parameter: Parameter, bindings: ParameterBindings) -> str:
+    bound_value = bindings.lookup(parameter)
+    if isinstance(bound_value, np.ndarray) and bound_value.ndim == 0:
+        bound_value = bound_value.item()
+    if isinstance(bound_value, np.ndarray | tuple):
+        values = bound_value.reshape(-1).tolist() if isinstance(bound_value, np.ndarray) else list(bound_value)
+        if not values or 2 * len(values) > MAX_TOKENS:
+            raise syntax_error(bindings.text, parameter.at, f"{parameter} of {len(values)} values", [f"1 to {MAX_TOKENS // 2} values in a condition"])
+        return f"({', '.join(str(Literal(value=value)) for value in values)})"
+    return str(Literal(value=bound_value))

@@ -1,0 +1,76 @@
+"""Draws and reads of statements, as the calls of a graph that they stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from asterism.graph import Graph
+from asterism_proto.errors import AsterismError
+from graphd.query import projection
+from graphd.query.ast import DrawStatement, Limit, OrderBy
+from graphd.query.binding import ParameterBindings
+from graphd.query.calls import CALL_BY_KIND
+from graphd.query.errors import located_error
+from graphd.query.features import FeatureReader
+from graphd.query.resolve import ResolvedDraw, resolve_draw
+from graphd.query.table import ResultTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementResult:
+    """What a statement gave."""
+
+    table: ResultTable
+    kind: str
+    version: int = 0
+    seed: int | None = None
+    token: str = ""
+    plan: str = ""
+
+
+def execute_draw(draw: DrawStatement, graph: Graph, bindings: ParameterBindings, *, seed: int | None, version: int | None) -> StatementResult:
+    """What a draw or read gives.
+
+    Parameters
+    ----------
+    draw : Draw
+    graph : Graph
+        Over this graphd's own handlers.
+    bindings : Bindings
+    seed, version : int, optional
+        Where the statement names none.
+
+    Raises
+    ------
+    InvalidRequest, NotFound
+        With the place in the statement where it is something written there that is wrong.
+    """
+    request = resolve_draw(draw, graph, bindings, seed=seed, version=version)
+    try:
+        rows, sample = CALL_BY_KIND[draw.kind](request, graph)
+    except AsterismError as error:
+        raise _in_statement(error, request) from error
+    features = FeatureReader(graph=graph, version=rows.version, items=request.items, possible_node_types=request.node_types, possible_edge_types=request.edge_types)
+    table = projection.project_table(rows, features, bindings)
+    if draw.options.unlike:
+        table = table.distinct()
+    for step in draw.options.shape:
+        table = order_or_limit(table, step, bindings)
+    return StatementResult(table=table, kind=draw.kind, version=rows.version, seed=getattr(sample, "seed", None), token=getattr(sample, "token", ""))
+
+
+def order_or_limit(table: ResultTable, step: OrderBy | Limit, bindings: ParameterBindings) -> ResultTable:
+    """A table in another order, or some of its rows."""
+    if isinstance(step, Limit):
+        count, offset = bindings.limit(step)
+        return table.take(slice(offset, offset + count))
+    return table.sort([(name.text, descending) for name, descending in step.keys])
+
+
+def _in_statement(error: AsterismError, request: ResolvedDraw) -> AsterismError:
+    """An error of a call, at its place in the statement where it has one there."""
+    if error.place is None or "\n" in error.message or not request.draw.options.where:
+        return error
+    description = error.message.rpartition(f"character {error.place.column}: ")[2]
+    filter_text = next((candidate for candidate in request.filters.values() if repr(candidate.text) in error.message), request.filters[request.directions[0]])
+    return located_error(type(error), request.bindings.text, filter_text.statement_position(error.place.column - 1), description, error.place.expected)

@@ -1,0 +1,124 @@
+"""Grammars, and what they say of a text that does not follow them. A quiet room; lark's one door."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from lark import Lark, Token, Transformer
+from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
+
+from asterism_proto.errors import AsterismError, InvalidRequest
+from graphd.query.errors import syntax_error
+
+MAX_LENGTH = 1 << 16
+"""Characters of a text."""
+MAX_CACHED_LENGTH = 1 << 12
+"""Characters of a text whose records are kept for when it comes again."""
+_OPEN = re.compile(r"\"(?:[^\"\\]|\\.)*\\?\Z|'(?:[^'\\]|\\.)*\\?\Z|`[^`\n]*\Z|/\*(?:[^*]|\*(?!/))*\Z", re.DOTALL)
+"""What was begun and not closed: a text, a name, a comment."""
+
+
+class Grammar:
+    """A grammar whose texts are read into records while they are parsed.
+
+    Parameters
+    ----------
+    file : str
+        Of this package.
+    transformer : Transformer
+        Makes records of what was parsed.
+    terminal_names : mapping
+        How terminals are called in messages, where not by their own words.
+    """
+
+    def __init__(self, file: str, transformer: Transformer[Any, Any], terminal_names: Mapping[str, str]) -> None:
+        source = files(__package__).joinpath(file).read_text()
+        self._parser = Lark(source, parser="lalr", lexer="contextual", transformer=transformer, maybe_placeholders=False)
+        self._words = dict(terminal_names)
+        for terminal in self._parser.terminals:
+            default_name = terminal.pattern.value if terminal.pattern.type == "str" else terminal.name.lstrip("_")
+            self._words.setdefault(terminal.name, default_name.upper() if default_name.isalpha() else repr(default_name))
+
+        self._parse_cached = lru_cache(maxsize=512)(self._parse)
+
+    def parse(self, text: str) -> Any:
+        """The records of a text; the same ones for the same text, as long as they are remembered.
+
+        Raises
+        ------
+        InvalidRequest
+            Where it is none: with its line and column, and what was expected there.
+        """
+        if len(text) > MAX_LENGTH:
+            raise InvalidRequest(f"a statement of {len(text)} characters; expected {MAX_LENGTH} at most")
+        # Of long ones, which hold their values, few come again; and what is kept has a bound.
+        return self._parse_cached(text) if len(text) <= MAX_CACHED_LENGTH else self._parse(text)
+
+    def _parse(self, text: str) -> Any:
+        try:
+            return self._parser.parse(text)
+        except AsterismError as error:
+            raise _located(text, error) from None
+        except UnexpectedToken as error:
+            token: Any = error.token
+            if token.type == "$END" or error.token is None:
+                raise syntax_error(text, len(text), "the end", self._terminal_names(error.accepts or error.expected), incomplete=True) from None
+            raise syntax_error(text, token.start_pos, f"{str(token)!r:.80}", self._terminal_names(error.accepts or error.expected)) from None
+        except UnexpectedCharacters as error:
+            position = error.pos_in_stream or 0
+            unclosed = _OPEN.match(text, position)
+            if unclosed is not None:
+                raise syntax_error(text, len(text), f"the end inside of {_begun(unclosed[0])}", [f"the closing {_closing(unclosed[0])}"], incomplete=True) from None
+            raise syntax_error(text, position, repr(text[position]), self._terminal_names(error.allowed or ())) from None
+        except UnexpectedEOF as error:
+            raise syntax_error(text, len(text), "the end", self._terminal_names(error.expected), incomplete=True) from None
+
+    def _terminal_names(self, terminals: Iterable[str]) -> list[str]:
+        """Terminals as messages call them: names and values first, then words, then signs."""
+        labels = {self._words.get(name, name) for name in terminals if name != "$END"}
+        if "$END" in terminals:
+            labels.add("the end")
+        return sorted(labels, key=lambda word: (not word.startswith("a"), not word.isalpha(), word))
+
+
+class UnlocatedError(InvalidRequest):
+    """What is wrong at a place, before the text is known around it."""
+
+    def __init__(self, position: int, found: str, expected: Iterable[str] = ()) -> None:
+        super().__init__(found)
+        self.position, self.found, self.expected = position, found, tuple(expected)
+
+
+def _located(text: str, error: AsterismError) -> AsterismError:
+    return syntax_error(text, error.position, error.found, error.expected) if isinstance(error, UnlocatedError) else error
+
+
+def _begun(unclosed: str) -> str:
+    return {"/": "a comment", "`": "a name between backticks"}.get(unclosed[0], "a text")
+
+
+def _closing(unclosed: str) -> str:
+    return "*/" if unclosed[0] == "/" else unclosed[0]
+
+
+def unescape(raw: str) -> str:
+    """A text as it is meant, of how it is written between its marks."""
+    return re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t", "r": "\r"}.get(match[1], match[1]), raw[1:-1], flags=re.DOTALL)
+
+
+def parse_number(token: Token) -> int | float:
+    """A number as it is written; Unplaced where it fits no type."""
+    try:
+        value = int(token)
+    except ValueError:
+        real = float(token)
+        if real in (float("inf"), float("-inf")):
+            raise UnlocatedError(token.start_pos or 0, str(token), ["a number that fits float64"]) from None
+        return real
+    if not -(1 << 63) <= value < 1 << 64:
+        raise UnlocatedError(token.start_pos or 0, f"{str(token)[:40]}", ["a whole number of 64 bits"])
+    return value

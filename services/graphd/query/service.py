@@ -1,0 +1,230 @@
+"""What graphd is asked in statements: text is read, values are bound, calls are made, a table comes back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from asterism.client import Client
+from asterism.graph import Graph
+from asterism_daemonkit.calls import CallContext, Handler
+from asterism_proto.errors import InvalidRequest, NotFound
+from asterism_proto.framing import Frame
+from asterism_proto.methods import GRAPH
+from asterism_proto.v1 import graphd_pb2 as wire
+from graphd.query import ast, catalog, euler_parser, explaining
+from graphd.query.ast import DrawStatement, Statement
+from graphd.query.binding import MAX_PARAMETERS, ParameterBindings, ParameterValue
+from graphd.query.errors import located_error, syntax_error
+from graphd.query.euler_execute import EulerTraversal
+from graphd.query.execute import StatementResult, execute_draw
+from graphd.query.parser import parse
+from graphd.query.table import ResultTable, TableColumn
+from graphd.query.transport import CallSkipped, QueryTransport
+from graphd.routing.routes import SpaceRoute
+
+_GRAPH = GRAPH["query"].service
+MAX_STATEMENTS = 100
+"""In one query."""
+_MAX_CACHED_WORDS = 64
+
+
+@dataclass(slots=True, kw_only=True)
+class _QuerySession:
+    """A query while it runs."""
+
+    bindings: ParameterBindings
+    client: Client
+    transport: QueryTransport
+    space_of: Callable[[str, CallContext], SpaceRoute]
+    space: str
+    version: int | None
+    seed: int | None
+    changed_spaces: list[str] = field(default_factory=list)
+
+    def run(self, statement: Statement) -> StatementResult:
+        """What a statement gives; where it is to be explained, the requests that it stands for."""
+        try:
+            return self._run(statement)
+        except CallSkipped:
+            plan, table = self.plan(statement)
+            return StatementResult(table=table, kind="explain", plan=plan)
+        except (InvalidRequest, NotFound) as error:
+            if error.place is not None:
+                raise
+            message = error.message.replace("say ntype, one or per node", "say which with ON, behind the nodes")
+            raise located_error(type(error), self.bindings.text, statement.at, message) from error
+
+    def run_euler(self) -> StatementResult:
+        """What a query in Euler's GQL gives, of one version."""
+        steps, graph = euler_parser.parse_euler(self.bindings.text), self.graph(0)
+        traversal = EulerTraversal(graph.at(self.version or self.newest_version() or graph.manifest().version), self.bindings, self.seed)
+        table = traversal.run(steps)
+        seed = traversal.seed if traversal.draw_count else None
+        return StatementResult(table=table, kind="euler", version=traversal.graph.version or 0, seed=seed)
+
+    def newest_version(self) -> int | None:
+        """The version that is current; None: none is."""
+        newest = max(self.space_of(self.space, self.transport.parent_call).current_version, self.client.session.newest_versions().get(self.space, 0))
+        return newest or None
+
+    def plan(self, statement: Statement, version: int = 0) -> tuple[str, ResultTable]:
+        """What a statement does, of the calls that it made or began with."""
+        schema = self.client.session.schema(self.space) if self.space and self.client.session.has_schema(self.space) else None
+        return explaining.explain_plan(statement.body, self.transport, schema, version)
+
+    def _run(self, statement: Statement) -> StatementResult:
+        body, bindings, client = statement.body, self.bindings, self.client
+        match body:
+            case DrawStatement():
+                graph = self.graph(statement.at)
+                return execute_draw(body, graph, bindings, seed=self.seed, version=self.version or self.current_version(body))
+            case ast.UseStatement():
+                return self._use(body)
+            case ast.ShowStatement():
+                return catalog.show_catalog(body, client, bindings, lambda: self.require_space(statement.at))
+            case ast.DescribeStatement():
+                return catalog.describe_object(body, client, bindings, lambda: self.require_space(statement.at))
+            case ast.SubmitJobStatement():
+                return catalog.submit_job(body, client, bindings, self.require_space(statement.at))
+            case ast.ControlJobStatement():
+                return catalog.control_job(body, client, bindings, lambda: self.require_space(statement.at))
+            case ast.CreateSpaceStatement():
+                result = catalog.create_space(body, client, bindings)
+            case ast.DropSpaceStatement():
+                result = catalog.drop_space(body, client, bindings)
+                self.space = "" if self.space == body.name.text else self.space
+        client.session.forget(body.name.text)
+        self.changed_spaces.append(body.name.text)
+        return result
+
+    def _use(self, body: ast.UseStatement) -> StatementResult:
+        try:
+            self.load_schema(body.space.text)
+        except NotFound as error:
+            raise located_error(NotFound, self.bindings.text, body.space.at, error.message) from None
+        if not self.transport.explain_only:
+            self.space = body.space.text
+        return StatementResult(table=ResultTable(), kind="use")
+
+    def graph(self, position: int) -> Graph:
+        """The graph of the space that statements are about."""
+        self.require_space(position)
+        return Graph(self.client.session, self.space, self.client)
+
+    def require_space(self, position: int) -> str:
+        """The space that statements are about; InvalidRequest where none was said."""
+        if not self.space:
+            raise syntax_error(self.bindings.text, position, "a statement about no space", ["USE before it, or a query that says its space"])
+        if not self.client.session.has_schema(self.space):
+            self.load_schema(self.space)
+        return self.space
+
+    def current_version(self, draw: DrawStatement) -> int | None:
+        """The version that is read where none is named, of what no call says it of; None: the first call finds out."""
+        return self.newest_version() if draw.kind == "fetch" else None
+
+    def load_schema(self, space: str) -> None:
+        """Look for a space, and know its schema; NotFound where there is none."""
+        self.client.session.store_schema(space, self.space_of(space, self.transport.parent_call).schema)
+
+
+class QueryService:
+    """The handler of `Query`.
+
+    Parameters
+    ----------
+    handlers : mapping
+        Of the Graph and Catalog services in this process, by method path: what statements are made of.
+    space_of : callable
+        A space by its name; NotFound where there is none.
+    """
+
+    def __init__(self, handlers: Mapping[str, Handler], space_of: Callable[[str, CallContext], SpaceRoute]) -> None:
+        self._handlers = handlers
+        self._space_of = space_of
+
+    def query(self, request: Frame, call: CallContext) -> Frame:
+        """Run statements, and give the table of the last one."""
+        head: Any = request.head
+        query_started = time.perf_counter()
+        bindings = ParameterBindings(text=head.statement, values=_parameter_values(head, request.arrays))
+        transport = QueryTransport(handlers=self._handlers, parent_call=call)
+        client = Client(transport, timeout_s=call.remaining())
+        for name, version in head.seen.items():
+            client.session.note_version(name, version)
+        session = _QuerySession(
+            bindings=bindings,
+            client=client,
+            transport=transport,
+            space_of=self._space_of,
+            space=head.space,
+            version=head.version or None,
+            seed=head.seed if head.HasField("seed") else None,
+        )
+        result = StatementResult(table=ResultTable(), kind="nothing")
+        stages: list[wire.Stage] = []
+        statements = () if head.language == "euler" else self._read(head)
+        if head.language == "euler":
+            result = session.run_euler()
+        read_s = time.perf_counter() - query_started
+        for statement in statements:
+            transport.parent_call.remaining()
+            transport.digest, transport.calls, transport.explain_only = "", [], statement.mode == "EXPLAIN"
+            stages, started = [], time.perf_counter()
+            result = session.run(statement)
+            if statement.mode == "PROFILE":
+                stages = explaining.profile_stages(transport, {"read": read_s, "run": time.perf_counter() - started}, result.table.rows)
+                transport.calls = [recorded for recorded in transport.calls if recorded.method.service == _GRAPH]
+                result = replace(result, plan=session.plan(statement, result.version)[0])
+        reply = wire.QueryReply(
+            space=session.space,
+            version=result.version,
+            digest=transport.digest,
+            seed=result.seed,
+            token=result.token,
+            columns=[_column(column) for column in result.table.columns],
+            rows=result.table.rows,
+            kind=result.kind,
+            took_s=time.perf_counter() - query_started,
+            plan=result.plan,
+            stages=stages,
+            changed=session.changed_spaces,
+        )
+        return Frame(reply, result.table.sections())
+
+    def _read(self, head: Any) -> tuple[Statement, ...]:
+        if head.language not in ("", "ngql"):
+            raise InvalidRequest(f"language {head.language!r}: expected 'ngql' or 'euler'")
+        statements = parse(head.statement)
+        if len(statements) > MAX_STATEMENTS:
+            raise InvalidRequest(f"{len(statements)} statements in one query: expected {MAX_STATEMENTS} at most")
+        return statements
+
+
+def _column(column: TableColumn) -> wire.Column:
+    build = _column_message if column.vocabulary is None or len(column.vocabulary) <= _MAX_CACHED_WORDS else _column_message.__wrapped__
+    return build(column.name, column.type, column.vocabulary)
+
+
+@lru_cache(maxsize=1024)
+def _column_message(name: str, kind: str, vocabulary: tuple[str, ...] | None) -> wire.Column:
+    """What a column is called and holds; statements are asked again and again, and a message takes longer to make than to send."""
+    return wire.Column(name=name, type=kind, coded=vocabulary is not None, words=vocabulary or ())
+
+
+def _parameter_values(head: Any, arrays: Mapping[str, Any]) -> dict[str, ParameterValue]:
+    """Parameters by their names: those of the head, and arrays."""
+    values: dict[str, ParameterValue] = {}
+    for name, value in head.parameters.items():
+        kind = value.WhichOneof("value")
+        if kind is None:
+            raise InvalidRequest(f"parameter ${name} has no value")
+        values[name] = tuple(value.texts.texts) if kind == "texts" else getattr(value, kind)
+    values |= {name[1:]: array for name, array in arrays.items() if name.startswith("$")}
+    if len(values) > MAX_PARAMETERS:
+        raise InvalidRequest(f"{len(values)} parameters: expected {MAX_PARAMETERS} at most")
+    return values

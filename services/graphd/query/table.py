@@ -1,0 +1,170 @@
+"""Tables: what statements give, column by column. A quiet room."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.operators import graph_labels
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.framing import DTYPES
+
+_NAMES = {np.dtype(name): name for name in DTYPES}
+"""The names of types: to look one up is much cheaper than to ask an array's."""
+Array = NDArray[Any]
+Ragged = tuple[NDArray[np.int64], Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableColumn:
+    """A column of a table: an array, or rows of different lengths."""
+
+    name: str
+    type: str
+    """A dtype, ``text``, ``bytes``, ``list<int64>`` or ``list<float32>``."""
+    values: Array | Ragged
+    """[rows, ...]; (indptr int64[rows + 1], values) where rows differ in length; of a coded text codes int32 [rows, ...]."""
+    vocabulary: tuple[str, ...] | None = None
+    """Of a coded text; -1 is none."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return len(self.values[0]) - 1 if isinstance(self.values, tuple) else len(self.values)
+
+    def take(self, positions: NDArray[np.int64] | slice) -> TableColumn:
+        """Some of its rows, in that order."""
+        if not isinstance(self.values, tuple):
+            return replace(self, values=self.values[positions])
+        indptr, values = self.values
+        rows = np.arange(self.rows)[positions]
+        lengths = np.diff(indptr)[rows]
+        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        indices = np.repeat(indptr[rows] - ends[:-1], lengths) + np.arange(ends[-1])
+        return replace(self, values=(ends, values[indices]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ResultTable:
+    """Columns of one length."""
+
+    columns: tuple[TableColumn, ...] = ()
+    rows: int = 0
+
+    def take(self, positions: NDArray[np.int64] | slice) -> ResultTable:
+        """Some of its rows, in that order."""
+        rows = np.arange(self.rows)[positions]
+        return ResultTable(columns=tuple(column.take(rows) for column in self.columns), rows=len(rows))
+
+    def sort(self, keys: Sequence[tuple[str, bool]]) -> ResultTable:
+        """Its rows by some of its columns, each rising or falling; rows that are equal stay as they were.
+
+        Raises
+        ------
+        InvalidRequest
+            Where there is no such column, or none that has an order.
+        """
+        order = np.arange(self.rows)
+        for name, descending in reversed(keys):
+            ranks = self._ranks(name)[order]
+            order = order[np.argsort(-ranks if descending else ranks, kind="stable")]
+        return self.take(order)
+
+    def distinct(self) -> ResultTable:
+        """The first of its rows of each kind: rows are alike whose values all are, NaN and NaN too."""
+        groups = np.zeros(self.rows, np.int64)
+        for column in self.columns:
+            groups = np.unique(np.stack([groups, _value_groups(column)]), axis=1, return_inverse=True)[1].reshape(-1)
+        return self.take(np.sort(np.unique(groups, return_index=True)[1]))
+
+    def _ranks(self, name: str) -> NDArray[np.int64]:
+        column = next((candidate for candidate in self.columns if candidate.name == name), None)
+        if column is None:
+            raise InvalidRequest(f"ORDER BY {name}: the table has {', '.join(candidate.name for candidate in self.columns)}")
+        if isinstance(column.values, tuple) or column.values.ndim != 1:
+            raise InvalidRequest(f"ORDER BY {name}: rows of {column.type} have no order; put them in order by another column")
+        values = column.values
+        if column.vocabulary is not None:
+            values = np.array(["", *column.vocabulary])[values + 1]
+        return np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+    def sections(self) -> dict[str, Array]:
+        """Its arrays as a frame's."""
+        arrays: dict[str, Array] = {}
+        for index, column in enumerate(self.columns):
+            if isinstance(column.values, tuple):
+                arrays[f"c.{index}.indptr"], arrays[f"c.{index}.values"] = column.values
+            else:
+                arrays[f"c.{index}"] = column.values
+        return arrays
+
+
+def _value_groups(column: TableColumn) -> NDArray[np.int64]:
+    """A number for each row of a column, the same where its values are."""
+    if isinstance(column.values, tuple):
+        indptr, values = column.values
+        width = values.dtype.itemsize
+        offsets, raw = (indptr - indptr[0]) * width, np.ascontiguousarray(values[indptr[0] : indptr[-1]]).view(np.uint8)
+        rows, starts, _ = graph_labels.group_strings(graph_labels.hash_strings(offsets, raw, 0, column.rows), np.arange(column.rows), offsets, raw)
+        groups = np.empty(column.rows, np.int64)
+        groups[rows] = np.repeat(np.arange(starts.size), np.diff(np.append(starts, rows.size)))
+        return groups
+    flat = column.values.reshape(column.rows, math.prod(column.values.shape[1:]))
+    groups = np.zeros(column.rows, np.int64)
+    for values in flat.T:
+        ranks = np.unique(values, return_inverse=True)[1].reshape(-1)
+        groups = np.unique(np.stack([groups, ranks]), axis=1, return_inverse=True)[1].reshape(-1)
+    return groups
+
+
+def array_column(name: str, values: Array) -> TableColumn:
+    """A column of numbers."""
+    kind = _NAMES.get(values.dtype)
+    if kind is None:
+        raise InvalidRequest(f"column {name}: values of {values.dtype} do not travel")
+    return TableColumn(name=name, type=kind, values=values)
+
+
+def coded_column(name: str, codes: Array, vocabulary: Sequence[str]) -> TableColumn:
+    """A column of texts of which there are few."""
+    return TableColumn(name=name, type="text", values=codes.astype(np.int32, copy=False), vocabulary=tuple(vocabulary))
+
+
+def feature_column(name: str, kind: str, values: Array | Ragged) -> TableColumn:
+    """A column of a feature."""
+    if isinstance(values, tuple):
+        return TableColumn(name=name, type="bytes" if kind == "bytes" else f"list<{values[1].dtype.name}>", values=values)
+    return array_column(name, values)
+
+
+def text_column(name: str, texts: Sequence[str]) -> TableColumn:
+    """A column of texts."""
+    raw = [text.encode() for text in texts]
+    indptr = np.concatenate([[0], np.cumsum([len(encoded) for encoded in raw])]).astype(np.int64)
+    return TableColumn(name=name, type="text", values=(indptr, np.frombuffer(b"".join(raw), np.uint8)))
+
+
+def table_from_rows(titles: Mapping[str, type], rows: Sequence[Sequence[object]]) -> ResultTable:
+    """A small table, of rows of values."""
+    columns = []
+    for index, (name, kind) in enumerate(titles.items()):
+        values = [row[index] for row in rows]
+        if kind is str:
+            columns.append(text_column(name, [str(value) for value in values]))
+        else:
+            columns.append(array_column(name, np.array(values, {int: np.int64, float: np.float64, bool: np.bool_}[kind])))
+    return ResultTable(columns=tuple(columns), rows=len(rows))
+
+
+def table_from_columns(columns: Sequence[TableColumn]) -> ResultTable:
+    """A table of columns of one length, each with a name of its own."""
+    names = [column.name for column in columns]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidRequest(f"two columns are called {name!r}; give one another name with AS")
+    return ResultTable(columns=tuple(columns), rows=columns[0].rows if columns else 0)

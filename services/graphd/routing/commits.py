@@ -1,0 +1,120 @@
+"""Which loads of a space are committed: asked of metad anew each time, but only for what came after the last answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection
+from typing import cast
+
+from asterism_daemonkit.calls import CallContext, Transport
+from asterism_proto.errors import Deadline, Unavailable
+from asterism_proto.methods import CATALOG
+from asterism_proto.v1 import metad_pb2 as meta
+from graphd.routing.routes import SpaceRoute
+
+_PAUSE_S = 0.1
+
+
+class CommitLog:
+    """The committed loads of every space, in commit order."""
+
+    def __init__(self, metad: Transport) -> None:
+        self._metad = metad
+        self._lock = threading.Lock()
+        self._known: dict[int, tuple[tuple[int, ...], int]] = {}
+        """Space id -> its loads, and the number of the last commit."""
+
+    def clear(self) -> None:
+        """Ask anew from now on: a metad that was just started may have another catalog."""
+        with self._lock:
+            self._known = {}
+
+    def committed_loads(self, space: SpaceRoute, call: CallContext) -> tuple[tuple[int, ...], int]:
+        """Every load of a space that is committed by now, and the number of the last commit."""
+        loads, last_commit = self._known.get(space.space_id, ((), 0))
+        request = meta.ListCommitsRequest(space=space.name, after=last_commit)
+        reply = cast(meta.CommitList, self._metad.call(CATALOG["list_commits"], request, call.remaining()))
+        if reply.loads:
+            loads, last_commit = loads + tuple(reply.loads), reply.commits[-1]
+            with self._lock:
+                if last_commit > self._known.get(space.space_id, ((), 0))[1]:
+                    self._known[space.space_id] = loads, last_commit
+        return loads, last_commit
+
+
+class LoadCommitter:
+    """Commits loads: seals the hosts that wrote one, and has metad commit it with their fingerprints.
+
+    Parameters
+    ----------
+    metad : Transport
+    resolve_revivals : callable
+        ``(space, load id, call)``: tells every partition which deleted nodes the load brings back; as
+        `graphd.api.sampling.GraphApi.settle`.
+    seal : callable
+        ``(space, load id, hosts, number, call)``: seals a load on some hosts; as `graphd.api.sampling.GraphApi.seal`.
+    """
+
+    def __init__(
+        self,
+        metad: Transport,
+        *,
+        resolve_revivals: Callable[[str, int, CallContext], tuple[int, bool]],
+        seal: Callable[[str, int, Collection[str], int, CallContext], list[meta.HostSeal]],
+    ) -> None:
+        self._metad, self._resolve_revivals, self._seal = metad, resolve_revivals, seal
+
+    def commit(
+        self,
+        request: meta.CommitLoadRequest,
+        call: CallContext,
+        *,
+        revivals_resolved: bool,
+        hosts: Collection[str] = (),
+        send_commit: Callable[[meta.CommitLoadRequest], meta.Load] | None = None,
+    ) -> meta.Load:
+        """Commit a load once everything that was written to it is known.
+
+        metad keeps the load open while a host may still write it, or where nodes were deleted meanwhile; then those
+        hosts are sealed, births are settled, and it is asked again.
+
+        Parameters
+        ----------
+        request : CommitLoadRequest
+            Its space is set.
+        call : Call
+        revivals_resolved : bool
+            Whether births are already settled, or there are none to settle.
+        hosts : collection of str
+            Hosts that are known to have written the load: sealed at once, up to their last admissions.
+        send_commit : callable, optional
+            How metad is asked to commit; once, by default.
+        """
+        seals: dict[str, meta.HostSeal] = {}
+        number = 0
+        while True:
+            if not revivals_resolved:
+                request.settled, request.deletes = self._resolve_revivals(request.space, request.load_id, call)
+            if hosts:
+                seals.update((seal.host, seal) for seal in self._seal_hosts(request, hosts, number, call))
+            del request.seals[:]
+            request.seals.extend(seals.values())
+            load = self._commit(request, call) if send_commit is None else send_commit(request)
+            if load.state != meta.OPEN:
+                return load
+            # Where every host is sealed, nodes were deleted meanwhile.
+            hosts, number, revivals_resolved = load.unsealed, load.seal, bool(load.unsealed)
+
+    def _seal_hosts(self, request: meta.CommitLoadRequest, hosts: Collection[str], number: int, call: CallContext) -> list[meta.HostSeal]:
+        """Return the seals of hosts; one that does not answer has the caller's time to come back."""
+        while True:
+            try:
+                return self._seal(request.space, request.load_id, hosts, number, call)
+            except Deadline:
+                raise
+            except Unavailable:
+                time.sleep(min(_PAUSE_S, call.remaining()))
+
+    def _commit(self, request: meta.CommitLoadRequest, call: CallContext) -> meta.Load:
+        return cast(meta.Load, self._metad.call(CATALOG["commit_load"], request, call.remaining()))

@@ -1,0 +1,161 @@
+"""Who is asked: one call per host, all begun before the first is waited for, each within what is left of the time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
+from asterism_daemonkit.calls import CallContext, Content, PendingCall, Transport
+from asterism_proto.errors import AsterismError, Internal, Stale, Unavailable
+from asterism_proto.framing import Frame
+from asterism_proto.methods import STORE, Method
+from graphd.routing.routes import SpaceRoute
+
+
+class StoragedPool:
+    """The storageds by uuid: transports to their addresses, opened when first needed.
+
+    Parameters
+    ----------
+    connect : callable
+        Gives a transport to an address.
+    """
+
+    def __init__(self, connect: Callable[[str], Transport]) -> None:
+        self._connect = connect
+        self._lock = threading.Lock()
+        self._addresses: dict[str, str] = {}
+        self._transports: dict[str, Transport] = {}
+
+    def update_addresses(self, addresses: Mapping[str, str]) -> None:
+        """Take over where each host is; transports to addresses that nobody has any more are closed."""
+        with self._lock:
+            self._addresses = dict(addresses)
+            stale_addresses = [address for address in self._transports if address not in addresses.values()]
+            stale_transports = [self._transports.pop(address) for address in stale_addresses]
+        for transport in stale_transports:
+            transport.close()
+
+    def address(self, uuid: str) -> str:
+        """Where a host is; Unavailable when metad has not said."""
+        address = self._addresses.get(uuid)
+        if address is None:
+            raise Unavailable(f"storaged {uuid} holds parts of the space, and metad does not know where it is; start it, or try again in a moment")
+        return address
+
+    def transport(self, uuid: str) -> Transport:
+        """What carries calls to a host."""
+        address = self.address(uuid)
+        with self._lock:
+            transport = self._transports.get(address)
+            if transport is None:
+                transport = self._transports[address] = self._connect(address)
+        return transport
+
+    def close(self) -> None:
+        """Close all transports."""
+        with self._lock:
+            transports, self._transports = list(self._transports.values()), {}
+        for transport in transports:
+            transport.close()
+
+
+class _CompletedCall:
+    """A call that was made at once; its outcome is told when its turn comes."""
+
+    def __init__(self, make_call: Callable[[], Content]) -> None:
+        self._reply: Content | None = None
+        self._error: AsterismError | None = None
+        try:
+            self._reply = make_call()
+        except AsterismError as error:
+            self._error = error
+
+    def result(self) -> Content:
+        if self._reply is None:
+            raise self._error or Internal("a call ended without an outcome")
+        return self._reply
+
+    def abandon(self) -> None:
+        """It is over."""
+
+
+class Dispatcher:
+    """Asks the hosts of a space.
+
+    Parameters
+    ----------
+    pool : Hosts
+    on_dispatch : callable
+        Told what hosts are asked, each time.
+
+    Notes
+    -----
+    One answer that fails fails the request: a sample without a part's share is a wrong answer.
+    """
+
+    def __init__(self, pool: StoragedPool, on_dispatch: Callable[[str], None] = lambda method: None) -> None:
+        self._pool = pool
+        self._on_dispatch = on_dispatch
+
+    def dispatch(self, name: str, space: SpaceRoute, requests: Iterable[tuple[int, Frame]], call: CallContext) -> list[Frame]:
+        """The replies to (host, request) pairs, in their order.
+
+        Raises
+        ------
+        AsterismError
+            The first one in the order of the requests, naming the host; any Stale goes before it.
+        """
+        method = STORE[name]
+        self._on_dispatch(method.name)
+        host_requests = [(space.hosts[host], request) for host, request in requests]
+        pending_calls: list[tuple[str, PendingCall]] = []
+        replies: list[Frame] = []
+        first_error: AsterismError | None = None
+        try:
+            for uuid, request in host_requests[:-1]:
+                pending_calls.append((uuid, self._start(method, uuid, request, call)))
+            # This thread would only wait for the others: it makes the last call itself.
+            pending_calls += [(uuid, _CompletedCall(partial(self._make, method, uuid, request, call))) for uuid, request in host_requests[-1:]]
+            while pending_calls:
+                uuid, pending = pending_calls.pop(0)
+                try:
+                    reply = pending.result()
+                except Stale:
+                    raise
+                except AsterismError as error:
+                    first_error = first_error or self._with_host(error, uuid)
+                    continue
+                if not isinstance(reply, Frame):
+                    raise Internal(f"{method.name}: storaged {uuid} answered without a frame")
+                replies.append(reply)
+        finally:
+            for _, pending in pending_calls:
+                pending.abandon()
+        if first_error is not None:
+            raise first_error
+        return replies
+
+    def address(self, uuid: str) -> str:
+        """Where a host is, in words; "" where metad has not said."""
+        try:
+            return self._pool.address(uuid)
+        except Unavailable:
+            return ""
+
+    def _start(self, method: Method, uuid: str, request: Frame, call: CallContext) -> PendingCall:
+        try:
+            return self._pool.transport(uuid).start(method, request, call.remaining())
+        except AsterismError as error:
+            raise self._with_host(error, uuid) from error
+
+    def _make(self, method: Method, uuid: str, request: Frame, call: CallContext) -> Content:
+        return self._pool.transport(uuid).call(method, request, call.remaining())
+
+    def _with_host(self, error: AsterismError, uuid: str) -> AsterismError:
+        """The same error, saying whose it is."""
+        if uuid in error.message:
+            return error
+        address = self.address(uuid)
+        return type(error)(f"storaged {uuid}{f' at {address}' if address else ''}: {error.message}")

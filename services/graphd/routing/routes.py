@@ -1,0 +1,77 @@
+"""Routes: which spaces there are, which host answers for which part, which versions are served. Immutable snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_model.schema.schema import Schema
+from asterism_proto.errors import NotFound, NotReady
+from graphd.routing.totals import VersionTotals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ServedVersion:
+    """A published version, as draws name it."""
+
+    version: int
+    digest: str
+    totals: VersionTotals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SpaceRoute:
+    """A space and where its parts are."""
+
+    space_id: int
+    name: str
+    schema: Schema
+    hosts: tuple[str, ...]
+    """Uuids of the storageds that answer for its parts."""
+    host_of_part: NDArray[np.int32]
+    """int32[P], positions in ``hosts``."""
+    versions: Mapping[int, ServedVersion] = field(default_factory=dict)
+    current_version: int = 0
+    """The newest version; 0: none yet."""
+
+    def parts_of(self, host: int) -> list[int]:
+        """The parts that a host answers for, ascending."""
+        return [int(part) for part in np.flatnonzero(self.host_of_part == host)]
+
+    def find_version(self, version: int) -> ServedVersion:
+        """A version by number, 0 for the current one.
+
+        Raises
+        ------
+        NotReady
+            Where nothing was published yet.
+        NotFound
+            Where this version is not served; the message has those that are.
+        """
+        if not self.current_version:
+            raise NotReady(f"space {self.name!r} has no published version; submit a build")
+        served_version = self.versions.get(version or self.current_version)
+        if served_version is None:
+            served_numbers = ", ".join(map(str, sorted(self.versions)))
+            raise NotFound(f"version {version} of space {self.name!r} is not served; those that are: {served_numbers}")
+        return served_version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Routes:
+    """All that metad has told, at one revision of its catalog."""
+
+    revision: int = 0
+    spaces: Mapping[str, SpaceRoute] = field(default_factory=dict)
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """uuid of a storaged -> host:port."""
+
+    def space(self, name: str) -> SpaceRoute:
+        """A space by name; NotFound says which there are."""
+        space = self.spaces.get(name)
+        if space is None:
+            raise NotFound(f"no space {name!r}; there are {', '.join(sorted(self.spaces)) or 'none'}")
+        return space

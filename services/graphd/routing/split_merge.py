@@ -1,0 +1,159 @@
+"""Splits and merges: rows of a request to the hosts that own them, and their answers back into the request's order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.arrays.byte_rows import scatter_rows
+from asterism_graphkit.random import partition_choice
+from asterism_io import buffer_pool
+from graphd.routing.routes import SpaceRoute
+
+Arrays = Mapping[str, NDArray[Any]]
+Ids = NDArray[np.int64]
+Types = NDArray[np.int32]
+Checkpoint = Callable[[], object]
+"""Raises where a request is to end."""
+_PIECE = 1 << 18
+"""Entries of ragged rows that are merged or sorted between two checkpoints: some ten milliseconds."""
+
+
+def no_checkpoint() -> None:
+    """Return: a checkpoint of work without a deadline."""
+
+
+def ragged_slices(indptr: Ids, checkpoint: Checkpoint, max_entries: int = _PIECE) -> Iterator[slice]:
+    """Yield slices of ragged rows of at most ``max_entries`` entries together, or of one longer row; with a checkpoint before each.
+
+    Parameters
+    ----------
+    indptr : int64[n + 1]
+    checkpoint : callable
+    max_entries : int
+
+    Yields
+    ------
+    slice
+        Of rows; none where there are no rows.
+    """
+    begin, rows = 0, len(indptr) - 1
+    while begin < rows:
+        checkpoint()
+        end = max(int(np.searchsorted(indptr, indptr[begin] + max_entries, side="right")) - 1, begin + 1)
+        yield slice(begin, end)
+        begin = end
+
+
+def rows_by_host(space: SpaceRoute, parts: NDArray[np.int32]) -> list[tuple[int, Ids]]:
+    """The rows of a request that each host answers for, in the order of the request; hosts without rows are left out."""
+    return group_by_owner(space.host_of_part.take(parts), len(space.hosts))
+
+
+def group_by_owner(owners: NDArray[np.int32], hosts: int) -> list[tuple[int, Ids]]:
+    """The rows that each host answers for, where it is known whose each is."""
+    order, offsets = partition_choice.group_by_key(owners, hosts)
+    return [(host, order[offsets[host] : offsets[host + 1]]) for host in range(hosts) if offsets[host] < offsets[host + 1]]
+
+
+def rows_by_owner(space: SpaceRoute, ids: Ids) -> list[tuple[int, Ids | None]]:
+    """The rows of node ids that each host answers for; None is every row in order, where one host has all parts."""
+    if len(space.hosts) == 1:
+        return [(0, None)]
+    return list(rows_by_host(space, partition_choice.part_of(ids, space.schema.parts, space.schema.placement)))
+
+
+def take_rows(array: NDArray[Any], rows: Ids | None) -> NDArray[Any]:
+    """``array[rows]``, or itself for every row."""
+    return array if rows is None else array[rows]
+
+
+def merge_rows(count: int, results: Sequence[tuple[Ids | None, Arrays]]) -> dict[str, NDArray[Any]]:
+    """Sections of ``count`` rows, out of those of each host's rows."""
+    if len(results) == 1 and results[0][0] is None:
+        return dict(results[0][1])
+    is_complete = sum(count if rows is None else len(rows) for rows, _ in results) == count  # each row is somebody's
+    out: dict[str, NDArray[Any]] = {}
+    for rows, arrays in results:
+        for name, array in arrays.items():
+            if name not in out:
+                out[name] = (buffer_pool.empty if is_complete else np.zeros)((count, *array.shape[1:]), array.dtype)
+            if rows is None:
+                out[name][:] = array
+            else:
+                scatter_rows(out[name], rows, array)
+    return out
+
+
+def merge_ragged(
+    count: int, results: Sequence[tuple[Ids | None, Ids, Arrays]], checkpoint: Checkpoint = no_checkpoint
+) -> tuple[Ids, dict[str, NDArray[Any]]]:
+    """One ragged set of ``count`` rows, out of each host's rows: (rows, their indptr, the sections that it delimits).
+
+    ``checkpoint`` is called between pieces, and may raise.
+    """
+    if len(results) == 1 and results[0][0] is None:
+        return results[0][1], dict(results[0][2])
+    lengths = np.zeros(count, np.int64)
+    for rows, indptr, _ in results:
+        lengths[slice(None) if rows is None else rows] = np.diff(indptr)
+    indptr_out = indptr_of(lengths)
+    out: dict[str, NDArray[Any]] = {}
+    for rows, indptr, arrays in results:
+        starts = take_rows(indptr_out[:-1], rows)
+        for name, array in arrays.items():
+            if name not in out:
+                out[name] = np.zeros((int(indptr_out[-1]), *array.shape[1:]), array.dtype)
+        for piece in ragged_slices(indptr, checkpoint):
+            first, last = int(indptr[piece.start]), int(indptr[piece.stop])
+            positions = ragged_positions(starts[piece], indptr[piece.start : piece.stop + 1] - first)
+            for name, array in arrays.items():
+                out[name][positions] = array[first:last]
+    return indptr_out, out
+
+
+def merge_counted(
+    count: int, results: Sequence[tuple[Ids | None, Types, Arrays]], checkpoint: Checkpoint = no_checkpoint
+) -> tuple[Types, dict[str, NDArray[Any]]]:
+    """As `merged_ragged`, for answers that tell how long each row is: so does this one, int32[count]."""
+    if len(results) == 1 and results[0][0] is None:
+        return results[0][1], dict(results[0][2])
+    indptr, out = merge_ragged(count, [(rows, indptr_of(counts), arrays) for rows, counts, arrays in results], checkpoint)
+    return np.diff(indptr).astype(np.int32), out
+
+
+def indptr_of(lengths: Ids | Types) -> Ids:
+    """int64[n + 1]: where each row begins, and where the last one ends."""
+    indptr = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    return indptr
+
+
+def ragged_positions(starts: Ids, indptr: Ids) -> Ids:
+    """Positions ``starts[i] + 0, 1, ..`` of every row i, for rows as long as ``indptr`` says."""
+    lengths = np.diff(indptr)
+    return np.asarray(np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1], dtype=np.int64))
+
+
+def gather_ragged(indptr: Ids, values: NDArray[Any], rows: Ids) -> tuple[Ids, NDArray[Any]]:
+    """The given rows of a ragged column, in that order."""
+    out_indptr = indptr_of(np.diff(indptr)[rows])
+    return out_indptr, values[ragged_positions(indptr[:-1][rows], out_indptr)]
+
+
+def sort_ragged(indptr: Ids, arrays: Arrays, keys: Iterable[NDArray[Any]], checkpoint: Checkpoint = no_checkpoint) -> dict[str, NDArray[Any]]:
+    """Each row's entries sorted by ``keys``, the most important one first; the sort is stable.
+
+    ``checkpoint`` is called between pieces, and may raise.
+    """
+    out, sort_keys = {name: np.empty_like(array) for name, array in arrays.items()}, list(reversed(list(keys)))
+    for piece in ragged_slices(indptr, checkpoint):
+        span = slice(int(indptr[piece.start]), int(indptr[piece.stop]))
+        rows = np.repeat(np.arange(piece.start, piece.stop, dtype=np.int64), np.diff(indptr[piece.start : piece.stop + 1]))
+        order = np.lexsort([*(key[span] for key in sort_keys), rows])
+        for name, array in arrays.items():
+            out[name][span] = array[span][order]
+    return out

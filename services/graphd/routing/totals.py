@@ -1,0 +1,98 @@
+"""Totals: how much of each type every part holds in one version, and the shares of global draws made from that."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from asterism_graphkit.random import partition_choice
+
+NODE, EDGE = 1, 2
+OWN_WEIGHTS = ("", "weight")
+"""Names of the weights that every row has; totals of further ones measure the same rows."""
+_MAX_KEPT = 256
+"""Shares of so many different requests are kept per version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStats:
+    """What one part holds of one type."""
+
+    count: int
+    """Live rows: the measure of uniform draws."""
+    positive: int
+    """Rows of positive weight: how many weighted draws can tell apart."""
+    weight: float
+    """The sum of their weights: the measure of weighted draws."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class VersionTotals:
+    """All totals of one version; shares are made when first asked for."""
+
+    parts: int
+    part_totals: Mapping[tuple[int, int, int], PartitionStats]
+    """(element, type, part) -> total."""
+    by_weight_name: Mapping[str, Mapping[tuple[int, int, int], PartitionStats]] = field(default_factory=dict)
+    """The same of each further weight name, of the types that have it."""
+    _by_weights: dict[str, VersionTotals] = field(default_factory=dict)
+    _shares: dict[tuple[int, tuple[int, ...], bool], partition_choice.PartShares] = field(default_factory=dict)
+    _rows: dict[tuple[int, int], int] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def rows(self, element: int, types: Iterable[int]) -> int:
+        """Return the live rows of some types over all parts; no type: of every one."""
+        if not self._rows:
+            counts: dict[tuple[int, int], int] = {}
+            for (entry_element, type_id, _), total in self.part_totals.items():
+                counts[entry_element, type_id] = counts.get((entry_element, type_id), 0) + total.count
+            self._rows.update(counts)
+        type_ids = set(types)
+        return sum(count for (entry_element, type_id), count in self._rows.items() if entry_element == element and (not type_ids or type_id in type_ids))
+
+    def nodes(self, types: Iterable[int]) -> int:
+        """Return the live nodes of some types; no type: of every one."""
+        return self.rows(NODE, types)
+
+    def edges(self, types: Iterable[int]) -> int:
+        """Return the edges of some types; no type: of every one."""
+        return self.rows(EDGE, types)
+
+    def with_weights(self, weight_name: str) -> VersionTotals:
+        """The totals by the weights of that name, in place of the rows' own (""); types that have none of it keep theirs."""
+        if not weight_name:
+            return self
+        totals = self._by_weights.get(weight_name)
+        if totals is None:
+            totals = VersionTotals(parts=self.parts, part_totals={**self.part_totals, **self.by_weight_name.get(weight_name, {})})
+            self._by_weights[weight_name] = totals
+        return totals
+
+    def shares(self, element: int, types: Sequence[int], *, uniform: bool) -> partition_choice.PartShares:
+        """The shares of every (type, part) in draws from ``types``, by live rows or by weight."""
+        key = (element, tuple(sorted(set(types))), uniform)
+        shares = self._shares.get(key)
+        if shares is None:
+            measure = {
+                (type_id, part): float(total.count) if uniform else total.weight
+                for (entry_element, type_id, part), total in self.part_totals.items()
+                if entry_element == element and type_id in key[1]
+            }
+            shares = partition_choice.build_shares(key[1], measure, self.parts)
+            with self._lock:
+                while len(self._shares) >= _MAX_KEPT:
+                    self._shares.pop(next(iter(self._shares)))
+                self._shares[key] = shares
+        return shares
+
+    def part_counts(self, element: int, type_id: int) -> list[int]:
+        """The live rows of a type in each part."""
+        totals = [self.part_totals.get((element, type_id, part)) for part in range(self.parts)]
+        return [0 if total is None else total.count for total in totals]
+
+    def drawable_count(self, element: int, types: Sequence[int], *, uniform: bool) -> int:
+        """How many different rows a draw from ``types`` can give."""
+        return sum(
+            total.count if uniform else total.positive for (entry_element, type_id, _), total in self.part_totals.items() if entry_element == element and type_id in types
+        )

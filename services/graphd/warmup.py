@@ -1,0 +1,63 @@
+"""Compiles what the rooms of graphd call, before it says that it serves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from asterism_graphkit.arrays import byte_rows, kway_merge
+from asterism_graphkit.compile.jit import as_kernel_array
+from asterism_graphkit.operators import bidirectional, graph_labels, hgt, labor, layers, pagerank_push, visit_counts
+from asterism_graphkit.random import partition_choice, rng, successive
+from asterism_graphkit.random.exclusion import ExcludedIds
+from asterism_graphkit.relabel import relabel
+
+
+def compile_kernels() -> None:
+    """Run every kernel once, on arrays of the types that requests bring."""
+    ids = np.arange(4, dtype=np.int64)
+    for placement in ("mod", "mix64"):
+        for hosts in (2, 1000):  # counted in two ways
+            partition_choice.group_by_key(partition_choice.part_of(ids, 2, placement), hosts)
+    shares = partition_choice.build_shares([0], {(0, 0): 1.0, (0, 1): 2.0}, 2)
+    partition_choice.choose_entries(rng.key_of(1, rng.PART, 1), 0, 4, shares)
+    partition_choice.choose_entries_at(rng.key_of(1, rng.PART, 1), ids, shares)
+    successive.conditional_probabilities(shares.measure, 1.0)
+    for replace in (True, False):
+        bidirectional.merge_directions(rng.key_of(1, rng.BIDIRECTIONAL, 0), np.ones((2, 1, 1)), np.ones((2, 1, 1)), replace=replace)
+    trees = np.zeros(4, np.int32)
+    relabel.tree_positions(trees, ids)
+    sizes = np.full(2, 2, np.int32)
+    relabel.repeat_indices(sizes, 0, 4)
+    host_ranks = np.array([0, 1, 1, 0], np.int32)
+    merged_sizes = kway_merge.merge_sizes(host_ranks, [sizes, sizes])
+    for values in (ids, ids.astype(np.float32), ids.astype(np.float64)):
+        kway_merge.merge_runs(host_ranks, merged_sizes, [values, values])
+    for piece in (sizes, sizes.astype(np.int64), sizes.astype(np.int8)):
+        byte_rows.scatter_rows(piece.copy(), ids[:2], piece)
+    relabeling = relabel.Relabeling()
+    for id_array in (ids, np.arange(20_000, dtype=np.int64)):  # the second makes it grow
+        relabeling.assign(id_array)
+    relabel.Relabeling().assign(ids, trees)
+    edges = np.array([0, 2, 4], np.int64)
+    ExcludedIds.from_rows(edges, ids).excluded_mask(np.zeros(4, np.int64), ids)
+    text = np.arange(8, dtype=np.uint8)
+    _, starts, _ = graph_labels.group_strings(graph_labels.hash_strings(edges, text, 0, 2), np.arange(2, dtype=np.int64), edges, text)
+    graph_labels.choose_uniform(rng.key_of(1, rng.LABEL), 2, len(starts))
+    measures = layers.candidate_measures(edges, trees, np.ones(4, np.float32), layers.SUM, 1)
+    for replace in (True, False):
+        layers.draw(rng.key_of(1, rng.LAYER, 0), np.array([0, 1], np.int64), measures, 2, replace=replace)
+    for kinds in (None, np.zeros((4, 1), np.int32)):
+        visit_counts.most_visited(1, 0.5, 0, 2, np.zeros((4, 1), np.int64), kinds, 2)
+    pairs, begins, ones, no_weights = np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1, np.float64), np.zeros(0, np.float32)
+    flows = pagerank_push.absorb_residuals(pairs, pairs, ones, 0.5, ones.copy(), ones.copy())
+    pagerank_push.spread_mass(pairs, flows, trees[:1], pairs, begins, begins, trees[:1], no_weights, 0)
+    pagerank_push.add_arrivals(trees[:1], flows, ones.copy(), np.zeros(1, np.int32), 1)
+    numbers, nodes = relabel.relabel(ids)
+    importances = np.ones(len(nodes), np.float64)
+    labor.solve_importances(2, lambda _: importances.copy())
+    labor.scatter_max(as_kernel_array(numbers), as_kernel_array(importances), importances)
+    budgets = hgt.BudgetTable(relabel.Relabeling())
+    budgets.add_seeds(ids[:1])
+    for weights in (None, np.ones(4, np.float32)):
+        budgets.add_budgets(ids, hgt.edge_shares(edges, trees, weights))
+    budgets.draw(rng.key_of(1, rng.BUDGET, 0, 0), 2)

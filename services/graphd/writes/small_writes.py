@@ -1,0 +1,285 @@
+"""Writes by themselves: those that come while others are being committed share the next load.
+
+No timer: a write that finds nobody writing goes at once, and the more writers there are, the larger the loads become.
+Called by `graphd.api.sampling`; asks metad for loads.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_daemonkit.calls import CallContext, Transport
+from asterism_proto.errors import AsterismError, Deadline, Internal, Unavailable
+from asterism_proto.methods import CATALOG
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import storaged_pb2 as store
+from graphd.routing.commits import LoadCommitter
+
+logger = logging.getLogger(__name__)
+
+Sections = Mapping[str, NDArray[Any]]
+
+MAX_BATCH_BYTES = 32 << 20
+"""Of the arrays of one group; a larger write goes by itself."""
+MAX_BATCH_WRITES = 4096
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class SmallWrite:
+    """One caller's rows of one type, and what became of them."""
+
+    kind: int
+    """A `BlockKind` that clients write."""
+    type_id: int
+    rows: int
+    sections: Sections
+    call: CallContext
+    first_edge_id: int = 0
+    """The id of its first edge."""
+    commit_number: int = 0
+    """Its place in the order of writes, once it is durable."""
+    error: AsterismError | None = None
+    done: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its arrays."""
+        return sum(array.nbytes for array in self.sections.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteChunk:
+    """Singles of one kind and type that follow each other, as one chunk."""
+
+    kind: int
+    type_id: int
+    rows: int
+    sections: Sections
+    writes: tuple[SmallWrite, ...]
+
+
+class CommitUncertain(Deadline):
+    """Nobody answered the commit: it may be written or not."""
+
+
+CommitBatch = Callable[[str, Sequence[SmallWrite], CallContext], None]
+"""(space, group, call): makes the group durable and gives every member its base and commit, or raises."""
+
+
+class WriteBatcher:
+    """Puts single writes of a space together: whoever finds nobody at work carries out what has gathered.
+
+    Parameters
+    ----------
+    commit_batch : callable
+        Carries a group out.
+    """
+
+    def __init__(self, commit_batch: CommitBatch) -> None:
+        self._commit_batch = commit_batch
+        self._lock = threading.Lock()
+        self._waiting: dict[str, list[SmallWrite]] = {}
+        """Of each space that somebody is at work for."""
+
+    def write(self, space: str, small_write: SmallWrite) -> None:
+        """Have a write carried out with others; back once it is durable.
+
+        Raises
+        ------
+        AsterismError
+            Of this write; the other members of its group are no concern of its.
+        """
+        with self._lock:
+            queue = self._waiting.get(space)
+            if queue is not None:
+                queue.append(small_write)
+            else:
+                self._waiting[space] = [small_write]
+        if queue is None:
+            self._run_batches(space, until=small_write)
+        self._wait(space, small_write)
+        if small_write.error is not None:
+            raise small_write.error
+
+    def _wait(self, space: str, small_write: SmallWrite) -> None:
+        while not small_write.done.wait(max(0.0, small_write.call.deadline - time.monotonic())):
+            with self._lock:
+                queue = self._waiting.get(space, [])
+                if small_write in queue:
+                    queue.remove(small_write)
+                    small_write.error = Deadline("the call's time is up before its turn came; nothing was written")
+                else:
+                    small_write.error = Deadline("the call's time is up while it was being written; it may have been written all the same")
+            return
+
+    def _run_batches(self, space: str, *, until: SmallWrite) -> None:
+        """Carry out group after group; once ``until`` is over, another thread goes on with the rest."""
+        while True:
+            with self._lock:
+                group = _next_batch(self._waiting[space])
+                del self._waiting[space][: len(group)]
+                if not group:
+                    del self._waiting[space]
+                    return
+            self._commit_group(space, group)
+            if until.done.is_set():
+                with self._lock:
+                    if not self._waiting[space]:
+                        del self._waiting[space]
+                        return
+                    next_write = self._waiting[space][0]
+                threading.Thread(target=self._run_batches, args=(space,), kwargs={"until": next_write}, name="writes", daemon=True).start()
+                return
+
+    def _commit_group(self, space: str, group: Sequence[SmallWrite]) -> None:
+        """One group; where it fails, its members one by one, so that each gets what it deserves."""
+        try:
+            self._commit_batch(space, group, CallContext(max(small_write.call.deadline for small_write in group)))
+        except CommitUncertain as error:
+            _finish(group, error)
+        except AsterismError as error:
+            if len(group) == 1:
+                _finish(group, error)
+            else:
+                for small_write in group:
+                    self._commit_group(space, [small_write])
+        except Exception as error:  # whatever it was, nobody may wait for ever
+            logger.exception("group_failed", extra={"space": space, "writes": len(group)})
+            _finish(group, Internal(f"the write failed: {error!r}"))
+        else:
+            _finish(group, None)
+
+
+def _next_batch(queue: Sequence[SmallWrite]) -> list[SmallWrite]:
+    """As many of those that wait as one group takes, in their order."""
+    size, group = 0, list[SmallWrite]()
+    for small_write in queue[:MAX_BATCH_WRITES]:
+        size += small_write.size
+        if group and size > MAX_BATCH_BYTES:
+            break
+        group.append(small_write)
+    return group
+
+
+def _finish(group: Sequence[SmallWrite], error: AsterismError | None) -> None:
+    for small_write in group:
+        small_write.error = error
+        small_write.done.set()
+
+
+class BatchCommitter:
+    """Carries groups out, each as a load of its own.
+
+    Parameters
+    ----------
+    metad : Transport
+        Who gives loads and commits them.
+    write_chunk : callable
+        ``(space, load id, chunk number, base, run, call)``: makes a run's blocks durable at all parts that they touch; gives
+        the hosts that it wrote to.
+    resolve_revivals, seal : callable
+        As of `Committing`.
+    """
+
+    def __init__(
+        self,
+        *,
+        metad: Transport,
+        write_chunk: Callable[[str, int, int, int, WriteChunk, CallContext], set[str]],
+        resolve_revivals: Callable[[str, int, CallContext], tuple[int, bool]],
+        seal: Callable[[str, int, Collection[str], int, CallContext], list[meta.HostSeal]],
+    ) -> None:
+        self._metad, self._write_chunk = metad, write_chunk
+        self._committer = LoadCommitter(metad, resolve_revivals=resolve_revivals, seal=seal)
+
+    def commit_batch(self, space: str, group: Sequence[SmallWrite], call: CallContext) -> None:
+        """Make a group durable; each member learns its base and commit."""
+        write_chunks = list(split_into_chunks(group))
+        chunks = [meta.Chunk(index=i, element=_element(write_chunk.kind), type_id=write_chunk.type_id, rows=write_chunk.rows, digest="single") for i, write_chunk in enumerate(write_chunks)]
+        load = self._call_catalog("begin_load", meta.BeginLoadRequest(space=space, source=f"{len(group)} single writes", chunks=chunks), call)
+        hosts: set[str] = set()
+        try:
+            for i, write_chunk in enumerate(write_chunks):
+                hosts |= self._write_chunk(space, load.load_id, i, load.chunks[i].base, write_chunk, call)
+        except BaseException:
+            self._abandon(load.load_id)
+            raise
+        commit_number = self._commit(space, load.load_id, write_chunks, hosts, call)
+        for i, write_chunk in enumerate(write_chunks):
+            first_edge_id = load.chunks[i].base
+            for small_write in write_chunk.writes:
+                small_write.first_edge_id, small_write.commit_number = first_edge_id, commit_number
+                first_edge_id += small_write.rows
+
+    def _commit(self, space: str, load_id: int, write_chunks: Sequence[WriteChunk], hosts: Collection[str], call: CallContext) -> int:
+        request = meta.CommitLoadRequest(load_id=load_id, space=space, written=range(len(write_chunks)))
+        # Where no node was ever deleted there is nothing to settle, and metad is the one who knows.
+        deletes = any(write_chunk.kind == store.NODE_DELETES for write_chunk in write_chunks)
+        send_commit = partial(self._commit_with_retry, call=call)
+        try:
+            return self._committer.commit(request, call, revivals_resolved=not deletes, hosts=hosts, send_commit=send_commit).commit
+        except AsterismError as error:
+            raise CommitUncertain(f"it may have been written all the same, for the commit of load {load_id} was not answered: {error.message}") from error
+
+    def _commit_with_retry(self, request: meta.CommitLoadRequest, call: CallContext) -> meta.Load:
+        """Ask for the commit until there is an answer: asked again it gives the same one."""
+        while True:
+            try:
+                return self._call_catalog("commit_load", request, call)
+            except Unavailable:
+                time.sleep(min(_PAUSE_S, call.remaining()))
+
+    def _call_catalog(self, name: str, request: Any, call: CallContext) -> meta.Load:
+        return cast(meta.Load, self._metad.call(CATALOG[name], request, call.remaining()))
+
+    def _abandon(self, load_id: int) -> None:
+        """Give a load up; one that can not be given up now is never committed, and its blocks are never read."""
+        try:
+            self._metad.call(CATALOG["abandon_load"], meta.LoadRequest(load_id=load_id), _ABANDON_S)
+        except AsterismError as error:
+            logger.warning("load_not_abandoned", extra={"load": load_id, "cause": error.message})
+
+
+_PAUSE_S = 0.1
+_ABANDON_S = 2.0
+
+
+def split_into_chunks(group: Sequence[SmallWrite]) -> Iterator[WriteChunk]:
+    """The group's writes in their order, neighbors of one kind, type and set of sections put together."""
+
+    def group_key(small_write: SmallWrite) -> tuple[int, int, tuple[str, ...]]:
+        return small_write.kind, small_write.type_id, tuple(sorted(small_write.sections))
+
+    for (kind, type_id, _), chunk_writes in groupby(group, group_key):
+        writes = tuple(chunk_writes)
+        sections = concat_sections([small_write.sections for small_write in writes])
+        yield WriteChunk(kind=kind, type_id=type_id, rows=sum(small_write.rows for small_write in writes), sections=sections, writes=writes)
+
+
+def concat_sections(pieces: Sequence[Sections]) -> dict[str, NDArray[Any]]:
+    """Sections one behind the other; an indptr goes on where the one before it ended."""
+    if len(pieces) == 1:
+        return dict(pieces[0])
+    out: dict[str, NDArray[Any]] = {}
+    for name in pieces[0]:
+        arrays = [piece[name] for piece in pieces]
+        if name.endswith(".indptr"):
+            ends = np.cumsum([0, *(array[-1] for array in arrays)])
+            arrays = [arrays[0], *(array[1:] + end for array, end in zip(arrays[1:], ends[1:], strict=False))]
+        out[name] = np.concatenate(arrays)
+    return out
+
+
+def _element(kind: int) -> pb.Element:
+    return pb.NODE if kind in (store.NODES, store.NODE_DELETES) else pb.EDGE

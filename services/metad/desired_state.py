@@ -1,0 +1,116 @@
+"""What a daemon should know and do: the whole desired state, as one reply. Called by `metad.api` for each poll."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from asterism_model.indexes import indexes_to_proto
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as mpb
+from metad import wire_history
+from metad.catalog.catalog import Catalog
+from metad.catalog.spaces import parts_of_host
+from metad.catalog_followers import FollowerStatus
+from metad.change_feed import ChangeFeed
+from metad.hosts import Cluster, Role
+from metad.jobs.driver import Driver
+from metad.model.catalog import Manifest, Space
+from metad.model.ids import HostId
+from metad.model.job_kinds import find_kind
+from metad.model.jobs import Job
+from metad.wire import catalog as wire
+
+
+class DesiredStateBuilder:
+    """Composes replies from the catalog, the cluster and the jobs.
+
+    Parameters
+    ----------
+    board, catalog, cluster, driver
+        What is told.
+    recoverable_jobs : callable
+        The jobs whose leftovers stay.
+    """
+
+    def __init__(self, *, change_feed: ChangeFeed, catalog: Catalog, cluster: Cluster, driver: Driver, recoverable_jobs: Callable[[], list[Job]]) -> None:
+        self._change_feed = change_feed
+        self._catalog = catalog
+        self._cluster = cluster
+        self._driver = driver
+        self._recoverable_jobs = recoverable_jobs
+        self._manifest_messages: dict[tuple[int, int], pb.Manifest] = {}
+        """Manifests as messages, by (space, version): a manifest never changes and may carry many totals."""
+
+    def reply(self, role: Role, uuid: HostId, status: FollowerStatus) -> mpb.PollReply:
+        """The desired state of one daemon, at one revision; nothing of it for one that is ahead of the catalog."""
+        with self._change_feed.lock:
+            self._evict_manifests()
+            reply = mpb.PollReply(
+                revision=self._change_feed.revision,
+                cluster=self._catalog.cluster,
+                position=wire_history.position_to_proto(self._catalog.history.position),
+                continues=status is not FollowerStatus.AHEAD,
+                adopted=status is FollowerStatus.GIVEN_UP,
+            )
+            if status is FollowerStatus.AHEAD:
+                return reply
+            if role is Role.STORAGED:
+                self._add_storaged_state(reply, uuid)
+            else:
+                self._add_graphd_state(reply)
+            return reply
+
+    def _add_storaged_state(self, reply: mpb.PollReply, uuid: HostId) -> None:
+        for space in self._catalog.spaces.all():
+            if parts_of_host(space, uuid):
+                self._add_route(reply, space)
+                reply.open_loads.extend(self._catalog.loads.open_in_space(space.space_id))
+                reply.abandoned_loads.extend(self._catalog.loads.unpurged_in_space(space.space_id))
+        for job in self._recoverable_jobs():
+            if any(task.host == uuid for task in job.tasks):
+                reply.kept_jobs.add(space_id=job.space_id, job_id=job.job_id)
+        reply.removals.extend(wire_history.removal_to_proto(removal) for removal in self._catalog.removals.of_host(uuid))
+        for job, task in self._driver.assigned_tasks(uuid):
+            loads = self._catalog.loads.committed_up_to(job.space_id, job.cut)
+            reply.orders.add(
+                task_id=task.task_id,
+                job_id=job.job_id,
+                attempt=task.attempt,
+                kind=job.kind,
+                space_id=job.space_id,
+                parts=task.parts,
+                cut=job.cut,
+                loads=[load_id for _, load_id in loads],
+                commits=[commit for commit, _ in loads],
+                options=dict(job.options),
+                version=job.target_version,
+                manifest=self._restored_manifest(job),
+                indexes=indexes_to_proto(job.indexes),
+            )
+
+    def _add_graphd_state(self, reply: mpb.PollReply) -> None:
+        for space in self._catalog.spaces.all():
+            self._add_route(reply, space)
+        for host in self._cluster.hosts.values():
+            if host.role is Role.STORAGED:
+                reply.storaged.append(wire.host_to_proto(host))
+
+    def _add_route(self, reply: mpb.PollReply, space: Space) -> None:
+        route = reply.spaces.add(space=wire.space_to_proto(space))
+        route.versions.extend(self._manifest_message(manifest) for manifest in self._catalog.versions.served_versions(space.space_id))
+
+    def _restored_manifest(self, job: Job) -> pb.Manifest | None:
+        """What a restore is to bring back; of other jobs none."""
+        manifest = self._catalog.restores.awaited_manifest(job.space_id) if find_kind(job.kind).restores else None
+        return wire.manifest_to_proto(manifest) if manifest is not None else None
+
+    def _manifest_message(self, manifest: Manifest) -> pb.Manifest:
+        key = (manifest.space_id, manifest.version)
+        if key not in self._manifest_messages:
+            self._manifest_messages[key] = wire.manifest_to_proto(manifest)
+        return self._manifest_messages[key]
+
+    def _evict_manifests(self) -> None:
+        served = {(space.space_id, m.version) for space in self._catalog.spaces.all() for m in self._catalog.versions.served_versions(space.space_id)}
+        for key in self._manifest_messages.keys() - served:
+            del self._manifest_messages[key]

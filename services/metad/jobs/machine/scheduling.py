@@ -1,0 +1,155 @@
+"""What follows from the facts: the next attempts, publications, ends, the next job of a space; and what time alone does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from asterism_model.indexes import Index
+from metad.jobs.machine.attempts import backoff_ms
+from metad.jobs.machine.transition import Transition
+from metad.jobs.progress import without_rate
+from metad.model import jobs
+from metad.model.job_kinds import find_kind
+from metad.model.jobs import Job, JobState, Task
+from metad.model.task_results import TaskResult, copy_mismatch
+
+
+def advance_jobs(transition: Transition) -> None:
+    """Move every job as far as the facts allow."""
+    for job in list(transition.jobs.values()):
+        if job.state is JobState.RUNNING:
+            _advance_job(transition, job)
+    _start_next_jobs(transition)
+
+
+def _advance_job(transition: Transition, job: Job) -> None:
+    """Move a running job as far as it goes: its end, its publication, the next attempts."""
+    if job.ending is not None:
+        if all(_is_released(transition, task) for task in job.tasks):
+            transition.put_job(ended_job(transition, job, job.ending, job.cause))
+    elif all(task.state is JobState.FINISHED for task in job.tasks):
+        (_publish_version if find_kind(job.kind).publishes else _finish_job)(transition, job)
+    else:
+        _assign_tasks(transition, job)
+
+
+def _is_released(transition: Transition, task: Task) -> bool:
+    """Whether nobody works on the task: never ordered, its host gave its word, or its host's lease is over."""
+    return task.state is not JobState.RUNNING or not transition.is_online(task.host)
+
+
+def _assign_tasks(transition: Transition, job: Job) -> None:
+    for task in job.tasks:
+        if task.state is JobState.QUEUE and _is_due(transition, task) and transition.is_online(task.host):
+            attempt = replace(
+                without_rate(task),
+                state=JobState.RUNNING,
+                attempt=task.attempt + 1,
+                incarnation=transition.hosts[task.host].incarnation,
+                phase="ordered",
+                rows_done=0,
+                measured_ms=transition.now_ms,
+                started_ms=transition.now_ms,
+            )
+            job = transition.put_task(job, attempt)
+
+
+def _is_due(transition: Transition, task: Task) -> bool:
+    """Whether a task's back-off is over; where more than all of it is left, the clock was set back since."""
+    remaining_ms = task.retry_at_ms - transition.now_ms
+    return remaining_ms <= 0 or remaining_ms > backoff_ms(transition.policy, task)
+
+
+def _combined_result(job: Job) -> TaskResult:
+    """What the tasks of a job report, by part."""
+    results = [task.result for task in job.tasks if task.result is not None]
+    return TaskResult(
+        totals=tuple(sorted((t for r in results for t in r.totals), key=lambda t: (t.element.value, t.type_id, t.part, t.weight_name))),
+        images=tuple(sorted((i for r in results for i in r.images), key=lambda i: i.part)),
+    )
+
+
+def _finish_job(transition: Transition, job: Job) -> None:
+    """The good end of a job that publishes nothing: of its tasks' results, what they made is kept."""
+    mismatch = copy_mismatch(_combined_result(job).totals, job.paired) if job.paired else ""
+    if mismatch:
+        transition.put_job(ended_job(transition, job, JobState.FAILED, f"version {job.target_version}: {mismatch}"))
+        return
+    job = _with_outputs_only(ended_job(transition, job, JobState.FINISHED, ""))
+    transition.put_job(job)
+    _save_outputs(transition, job)
+
+
+def _with_outputs_only(job: Job) -> Job:
+    """The job without what its tasks' results are needed for until it ends."""
+    return replace(job, tasks=tuple(replace(task, result=TaskResult(output=task.result.output)) if task.result is not None else task for task in job.tasks))
+
+
+def _save_outputs(transition: Transition, job: Job) -> None:
+    for task in job.tasks:
+        if task.result is not None:
+            transition.commands.append(jobs.SaveResult(job_id=job.job_id, task_id=task.task_id, result=task.result))
+
+
+def _publish_version(transition: Transition, job: Job) -> None:
+    result = _combined_result(job)
+    mismatch = copy_mismatch(result.totals, job.paired) if job.paired else ""
+    if mismatch:
+        transition.put_job(ended_job(transition, job, JobState.FAILED, f"not published: {mismatch}"))
+        return
+    current = transition.published.get(job.space_id)
+    version = job.target_version if find_kind(job.kind).restores else current.version + 1 if current else 1
+    job = replace(_with_outputs_only(ended_job(transition, job, JobState.FINISHED, "")), version=version)
+    transition.put_job(job)
+    transition.published = {**transition.published, job.space_id: jobs.CurrentVersion(version=version, cut=job.cut, indexes=job.indexes)}
+    transition.commands.append(jobs.PublishVersion(job=job, result=result))
+    _save_outputs(transition, job)
+
+
+def _start_next_jobs(transition: Transition) -> None:
+    """Let the oldest waiting job of each idle space run."""
+    busy_spaces = {job.space_id for job in transition.jobs.values() if job.state is JobState.RUNNING}
+    queued = [job for job in transition.jobs.values() if job.state is JobState.QUEUE]
+    for job in sorted(queued, key=lambda job: (job.cut, job.job_id)):
+        if job.space_id not in busy_spaces:
+            busy_spaces.add(job.space_id)
+            job = replace(job, state=JobState.RUNNING, started_ms=transition.now_ms, indexes=_version_indexes(transition, job))
+            transition.put_job(job)
+            _assign_tasks(transition, job)
+
+
+def _version_indexes(transition: Transition, job: Job) -> tuple[Index, ...]:
+    """What the version of a job is to have: what the schema declares, what the one before it has, and of an index job its own, or not that."""
+    if not find_kind(job.kind).publishes or find_kind(job.kind).restores:
+        return job.indexes
+    current = transition.published.get(job.space_id)
+    other_indexes = {*job.declared, *(current.indexes if current is not None else ())} - {job.index}
+    return tuple(sorted(other_indexes if job.index is None or ("drop", "yes") in job.options else other_indexes | {job.index}))
+
+
+def ended_job(transition: Transition, job: Job, state: JobState, cause: str) -> Job:
+    """``job`` at its end; what was still waiting or running is stopped with it."""
+    tasks = tuple(replace(without_rate(task), state=JobState.STOPPED, finished_ms=transition.now_ms) if not task.state.is_final else task for task in job.tasks)
+    return replace(job, state=state, ending=None, cause=cause, finished_ms=transition.now_ms, tasks=tasks)
+
+
+def tick(transition: Transition) -> None:
+    """Forget old jobs, and give up those that waited too long for a host."""
+    for job in list(transition.jobs.values()):
+        if job.state.is_final and transition.now_ms - job.finished_ms >= transition.policy.keep_jobs_ms:
+            transition.delete_job(job.job_id)
+        elif job.state is JobState.RUNNING and job.ending is None:
+            for task in job.tasks:
+                away_ms = _away_ms(transition, job, task)
+                if away_ms >= transition.policy.away_limit_ms:
+                    cause = f"host {task.host} of parts {list(task.parts)} is away for {away_ms // 1000} s; bring it back and recover the job"
+                    transition.put_job(replace(job, ending=JobState.FAILED, cause=cause))
+                    break
+
+
+def _away_ms(transition: Transition, job: Job, task: Task) -> int:
+    """How long an unfinished task has been waiting for its host."""
+    if task.state is JobState.FINISHED or transition.is_online(task.host):
+        return 0
+    host_status = transition.hosts.get(task.host)
+    return transition.now_ms - max(job.started_ms, host_status.since_ms if host_status else 0)

@@ -1,0 +1,169 @@
+"""What happens with time alone: leases end, retries fall due; old jobs, versions, pins and loads, and gone graphds go."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from itertools import pairwise
+
+from asterism_proto.errors import AsterismError
+from metad.catalog.catalog import Catalog
+from metad.catalog_followers import Followers
+from metad.change_feed import ChangeFeed
+from metad.clock import Clock
+from metad.heartbeats import HostRegistry
+from metad.hosts import Cluster
+from metad.jobs.driver import Driver
+from metad.jobs.retention import leftover_removals
+from metad.model import jobs as model
+from metad.model.ids import JobId, SpaceId
+from metad.store.port import MetaStore
+
+logger = logging.getLogger(__name__)
+
+_FORGET_GRAPHD_MS = 3_600_000
+_LEFTOVER_CHECK_MS = 1000
+_IDLE_TICKS = 5
+"""Ticks between two looks while no job runs: then only leases, pins and loads end, none of which is due to a tenth of a second."""
+
+
+class Maintenance:
+    """A thread that looks at the clock."""
+
+    def __init__(
+        self,
+        *,
+        store: MetaStore,
+        change_feed: ChangeFeed,
+        catalog: Catalog,
+        cluster: Cluster,
+        driver: Driver,
+        host_registry: HostRegistry,
+        followers: Followers,
+        clock: Clock,
+        tick_s: float,
+        keep_versions: int,
+        retire_after_ms: int,
+        load_lease_ms: int,
+        keep_loads_ms: int,
+        recoverable_jobs: Callable[[], list[model.Job]],
+    ) -> None:
+        self._store = store
+        self._change_feed = change_feed
+        self._catalog = catalog
+        self._cluster = cluster
+        self._driver = driver
+        self._host_registry = host_registry
+        self._followers = followers
+        self._clock = clock
+        self._tick_s = tick_s
+        self._keep_versions = keep_versions
+        self._retire_after_ms = retire_after_ms
+        self._load_lease_ms = load_lease_ms
+        self._keep_loads_ms = keep_loads_ms
+        self._recoverable_jobs = recoverable_jobs
+        self._recoverable_ids: set[int] = set()
+        """Ids of the jobs whose leftovers stayed when it was last looked at."""
+        self._leftovers_checked_ms = 0
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="metad-upkeep", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, and wait for it."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def tick(self) -> None:
+        """Do what is due."""
+        self._host_registry.expire_leases()
+        with self._change_feed.lock:
+            self._driver.apply_event(model.Tick(now_ms=self._clock()))
+            self._expire_pins()
+            if self._followers.is_writable():  # an older copy of the catalog decides about nothing
+                self._retire_versions()
+                self._expire_loads()
+                self._release_leftovers()
+        self._host_registry.forget_graphds(_FORGET_GRAPHD_MS)
+
+    def _expire_pins(self) -> None:
+        for pin in self._catalog.pins.expire(self._clock()):
+            fields = {"space": pin.space, "version": pin.version, "pin": pin.pin_id, "owner": pin.owner}
+            logger.info("pin_expired", extra=fields)
+
+    def _retire_versions(self) -> None:
+        """Let old versions go that nobody pins and nobody routes by: a newer one is known for longer than any request takes."""
+        now_ms = self._clock()
+        for space in self._catalog.spaces.all():
+            served_versions = self._catalog.versions.served_versions(space.space_id)
+            pinned_versions = self._catalog.pins.pinned_versions(space.space_id) | self._versions_read_by_jobs(space.space_id)
+            retired = [
+                manifest.version
+                for manifest, newer in list(pairwise(served_versions))[: max(len(served_versions) - self._keep_versions, 0)]
+                if manifest.version not in pinned_versions
+                and now_ms - newer.created_ms >= self._retire_after_ms
+                and self._cluster.is_superseded(space.space_id, manifest.version, now_ms)
+            ]
+            if not retired:
+                continue
+            pending_write = self._catalog.retire(space, retired, now_ms=now_ms)
+            self._store.write(pending_write.changes)
+            pending_write.apply()
+            self._change_feed.advance()
+            logger.info("versions_retired", extra={"space": space.name, "versions": retired})
+
+    def _versions_read_by_jobs(self, space_id: SpaceId) -> set[int]:
+        """The versions of a space that jobs read which are not over."""
+        jobs = self._driver.state.jobs.values()
+        return {job.target_version for job in jobs if job.space_id == space_id and job.target_version and not job.state.is_final}
+
+    def _expire_loads(self) -> None:
+        """Abandon the open loads whose clients are gone, and forget those that were abandoned long ago."""
+        now_ms = self._clock()
+        for load in self._catalog.loads.expired(now_ms - self._load_lease_ms):
+            self._catalog.loads.abandon(load.load_id, now_ms=now_ms)
+            self._change_feed.advance()
+            logger.warning("load_lapsed", extra={"space": load.space, "load": load.load_id, "source": load.source})
+        self._catalog.loads.forget_abandoned(now_ms - self._keep_loads_ms)
+
+    def _release_leftovers(self) -> None:
+        """Tell storageds once the leftovers of a job are to go. Nobody is in a hurry: all jobs are looked at for it."""
+        if self._clock() - self._leftovers_checked_ms < _LEFTOVER_CHECK_MS:
+            return
+        self._leftovers_checked_ms = self._clock()
+        recoverable_ids = {job.job_id for job in self._recoverable_jobs()}
+        if self._recoverable_ids - recoverable_ids:
+            self._change_feed.advance()
+        self._recoverable_ids = set(recoverable_ids)
+        self._order_leftover_removals(recoverable_ids)
+
+    def _order_leftover_removals(self, recoverable_ids: set[JobId]) -> None:
+        """Order away what jobs left that are over and may not be recovered from it."""
+        catalog_removals, now_ms = self._catalog.removals, self._clock()
+        ended_jobs = [
+            job for job in self._driver.state.jobs.values() if job.state.is_final and job.job_id not in recoverable_ids and not catalog_removals.is_cleaned(job.job_id)
+        ]
+        if ended_jobs:
+            removals = [removal for job in ended_jobs for removal in leftover_removals(job, now_ms=now_ms)]
+            pending_write = catalog_removals.add(removals, cleaned=[job.job_id for job in ended_jobs])
+            self._store.write(pending_write.changes)
+            pending_write.apply()
+            if removals:
+                self._change_feed.advance()
+
+    def _has_running_jobs(self) -> bool:
+        return any(not job.state.is_final for job in self._driver.state.jobs.values())
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._tick_s * (1 if self._has_running_jobs() else _IDLE_TICKS)):
+            try:
+                self.tick()
+            except AsterismError as error:  # the store's word: readiness says so, and the next tick tries again
+                logger.error("upkeep_failed", extra={"cause": error.message})
+            except Exception:  # one bad tick must not end all later ones
+                logger.exception("upkeep_failed")

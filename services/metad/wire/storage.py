@@ -1,0 +1,168 @@
+"""Our records as the store's bytes: messages of the wire, serialised deterministically; jobs, which know more, as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from asterism_model.indexes import Index
+from asterism_proto.errors import Corrupt
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as mpb
+from metad.hosts import Host
+from metad.model.catalog import Chunk, LoadRecord, Manifest, Pin, Space
+from metad.model.ids import HostId, JobId, SpaceId, TaskId
+from metad.model.jobs import Job, JobState, Task
+from metad.model.task_results import TaskResult
+from metad.wire import catalog, jobs
+
+M = TypeVar("M", bound=Message)
+_REMEDY = "restore the catalog from a snapshot"
+
+
+def encode_number(number: int) -> bytes:
+    """A counter."""
+    return b"%d" % number
+
+
+def decode_number(value: bytes | None, *, default: int = 0) -> int:
+    """A counter; ``default`` where it was never written."""
+    return default if value is None else int(value)
+
+
+def encode_space(space: Space) -> bytes:
+    """A space."""
+    return _serialize(catalog.space_to_proto(space))
+
+
+def decode_space(value: bytes) -> Space:
+    """A space."""
+    return catalog.space_from_proto(_parse(pb.Space(), value))
+
+
+def encode_load(load: LoadRecord) -> bytes:
+    """A load without its chunks."""
+    return _serialize(catalog.load_to_proto(load))
+
+
+def decode_load(value: bytes) -> LoadRecord:
+    """A load without its chunks."""
+    return catalog.load_from_proto(_parse(mpb.Load(), value))
+
+
+def encode_chunk(chunk: Chunk) -> bytes:
+    """A chunk."""
+    return _serialize(catalog.chunk_to_proto(chunk))
+
+
+def decode_chunk(value: bytes) -> Chunk:
+    """A chunk."""
+    return catalog.chunk_from_proto(_parse(mpb.Chunk(), value))
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """A manifest."""
+    return _serialize(catalog.manifest_to_proto(manifest))
+
+
+def decode_manifest(value: bytes) -> Manifest:
+    """A manifest; Corrupt where its digest is not that of its content."""
+    manifest = catalog.manifest_from_proto(_parse(pb.Manifest(), value))
+    if catalog.with_digest(manifest).digest != manifest.digest:
+        raise Corrupt(
+            f"the manifest of space {manifest.space_id}, version {manifest.version} is not what was published: its digest differs; {_REMEDY}"
+        )
+    return manifest
+
+
+def encode_pin(pin: Pin) -> bytes:
+    """A pin."""
+    return _serialize(catalog.pin_to_proto(pin))
+
+
+def decode_pin(value: bytes) -> Pin:
+    """A pin."""
+    return catalog.pin_from_proto(_parse(mpb.Pin(), value))
+
+
+def encode_host(host: Host) -> bytes:
+    """A host."""
+    return _serialize(catalog.host_to_proto(host))
+
+
+def decode_host(value: bytes) -> Host:
+    """A host."""
+    return catalog.host_from_proto(_parse(mpb.Host(), value))
+
+
+def encode_result(result: TaskResult) -> bytes:
+    """A task's result."""
+    return _serialize(jobs.result_to_proto(result))
+
+
+def decode_result(value: bytes) -> TaskResult:
+    """A task's result."""
+    return jobs.result_from_proto(_parse(pb.TaskResult(), value))
+
+
+def encode_job(job: Job) -> bytes:
+    """A job with its tasks, less their results, which have keys of their own."""
+    job_without_results = replace(job, tasks=tuple(replace(task, result=None) for task in job.tasks))
+    return json.dumps(asdict(job_without_results), sort_keys=True, separators=(",", ":"), default=_encode_state).encode()
+
+
+def _encode_state(value: object) -> str:
+    if isinstance(value, JobState):
+        return value.name
+    raise TypeError(f"{value!r} has no place in a job")
+
+
+def decode_job(value: bytes) -> Job:
+    """A job with its tasks, less their results."""
+    try:
+        data = json.loads(value)
+        tasks = tuple(
+            Task(
+                **{
+                    **task,
+                    "task_id": TaskId(task["task_id"]),
+                    "host": HostId(task["host"]),
+                    "parts": tuple(task["parts"]),
+                    "state": JobState[task["state"]],
+                    "causes": tuple(task["causes"]),
+                }
+            )
+            for task in data["tasks"]
+        )
+        return Job(
+            **{
+                **data,
+                "job_id": JobId(data["job_id"]),
+                "space_id": SpaceId(data["space_id"]),
+                "paired": tuple(data["paired"]),
+                "options": tuple((key, value) for key, value in data.get("options", ())),
+                "index": Index(**data["index"]) if data.get("index") else None,
+                "indexes": tuple(Index(**index) for index in data.get("indexes", ())),
+                "declared": tuple(Index(**index) for index in data.get("declared", ())),
+                "tasks": tasks,
+                "state": JobState[data["state"]],
+                "ending": JobState[data["ending"]] if data["ending"] else None,
+            }
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise Corrupt(f"a stored job cannot be read ({error}): {value[:200]!r}; {_REMEDY}") from error
+
+
+def _serialize(message: Message) -> bytes:
+    return message.SerializeToString(deterministic=True)
+
+
+def _parse(message: M, value: bytes) -> M:
+    try:
+        message.ParseFromString(value)
+    except DecodeError as error:
+        raise Corrupt(f"a stored {message.DESCRIPTOR.name} cannot be read ({error}); {_REMEDY}") from error
+    return message

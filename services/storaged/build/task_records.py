@@ -1,0 +1,145 @@
+"""What a build is told, and what it reports."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from asterism_model.indexes import Index
+from asterism_model.schema.schema import Schema
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.fingerprints import LoadFingerprint
+
+MIB = 1 << 20
+RESULT_FILE = "result.json"
+FORMAT = 2
+"""Of what a build makes of its input: raised whenever the same input comes to other bytes or other figures."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildTask:
+    """One storaged's share of a build job."""
+
+    space_id: int
+    schema: Schema
+    parts: tuple[int, ...]
+    cut: int
+    loads: tuple[int, ...]
+    """Committed up to the cut, in commit order."""
+    checkpoint: Path
+    output: Path
+    memory_limit_mib: int = 512
+    checkpoint_rows: int = 1 << 18
+    """What was done is made durable once it is that many rows: less would cost more than doing it again."""
+    indexes: tuple[Index, ...] = ()
+    """That its parts are to have."""
+    sources: tuple[Path, ...] = ()
+    """Outputs of finished builds of the space, from which units of the same input are linked; the first is asked first."""
+
+    fingerprints: tuple[LoadFingerprint, ...] = ()
+    """Of the loads, as the catalog knows: the checkpoint is compared with them before anything is built."""
+
+    @classmethod
+    def read(cls, path: Path) -> BuildTask:
+        """The task in a JSON file; InvalidRequest says what is missing."""
+        try:
+            data = json.loads(path.read_text())
+            return cls(
+                space_id=int(data["space_id"]),
+                schema=Schema.from_dict(data["schema"]),
+                parts=tuple(int(part) for part in data["parts"]),
+                cut=int(data["cut"]),
+                loads=tuple(int(load) for load in data["loads"]),
+                checkpoint=Path(data["checkpoint"]),
+                output=Path(data["output"]),
+                memory_limit_mib=int(data.get("memory_limit_mib") or 512),
+                checkpoint_rows=int(data.get("checkpoint_rows") or 1 << 18),
+                indexes=tuple(Index(**index) for index in data.get("indexes") or ()),
+                sources=tuple(Path(source) for source in data.get("sources") or ()),
+                fingerprints=tuple(LoadFingerprint.from_dict(load) for load in data.get("fingerprints") or ()),
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InvalidRequest(f"build task {path}: {error!r}; expected space_id, schema, parts, cut, loads, checkpoint, output") from error
+
+    def digest(self) -> str:
+        """What the input of this build is called: a part that was finished for the same input need not be built again."""
+        components: dict[str, Any] = {"format": FORMAT, "schema": self.schema.to_dict(), "cut": self.cut, "loads": self.loads}
+        if self.indexes:
+            components["indexes"] = [asdict(index) for index in self.indexes]
+        content = json.dumps(components, sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    def row_limit(self, bytes_per_row: int) -> int:
+        """How many records may be held at once. Half of the limit is left to blocks in flight, RocksDB and the process."""
+        return max(1024, self.memory_limit_mib * MIB // 2 // bytes_per_row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStats:
+    """As common.proto's Total."""
+
+    part: int
+    element: int
+    """1 nodes, 2 edges."""
+    type_id: int
+    count: int
+    positive: int
+    weight: float
+    weight_name: str = "weight"
+    audit_tv: float = 0.0
+    audit_rel: float = 0.0
+    mix_out: int = 0
+    mix_in: int = 0
+    count_in: int = 0
+    dropped: int = 0
+    underflow: int = 0
+    zero: int = 0
+    subnormal: int = 0
+    negative: int = 0
+    nan: int = 0
+    infinite: int = 0
+    squares: float = 0.0
+    largest: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartUnits:
+    """As common.proto's PartUnits: how much of a part was linked from an earlier build, and how much was made."""
+
+    part: int
+    linked: int
+    built: int
+    bytes_linked: int
+    bytes_built: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartResult:
+    """What one part came to."""
+
+    part: int
+    digest: str
+    totals: tuple[PartitionStats, ...]
+    units: PartUnits
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"part": self.part, "digest": self.digest, "totals": [asdict(total) for total in self.totals], "units": asdict(self.units)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> PartResult:
+        """What `to_dict` gave."""
+        totals = tuple(PartitionStats(**total) for total in data["totals"])
+        return cls(part=data["part"], digest=data["digest"], totals=totals, units=PartUnits(**data["units"]))
+
+
+def task_result(results: list[PartResult]) -> dict[str, Any]:
+    """The content of the last line, and of the result file."""
+    return {
+        "totals": [asdict(total) for result in results for total in result.totals],
+        "images": [{"part": result.part, "digest": result.digest} for result in results],
+        "made": {"units": [asdict(result.units) for result in results]},
+    }

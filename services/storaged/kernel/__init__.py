@@ -1,5 +1,0 @@
-"""The loops of draws and reads: compiled functions of flat arrays, no objects, no I/O, no clock.
-
-A kernel draws with words of a key and a counter (`graphkit.rng`) and raises nothing: `storaged.draw` checks its
-arguments once, in words, before it calls.
-"""

@@ -1,0 +1,211 @@
+"""Exponential races: the rows with the smallest keys -log(u) / w are a draw without replacement, in order of the draws.
+
+(Efraimidis & Spirakis 2006; the keys are exponential variables of rate w, and the first of such variables is row i with
+probability w_i / W.) A row's u depends on the row, never on where or when it is met, so a race can be run in parts and
+merged. ``log`` is our own: bytes must not depend on the C library's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.arrays.fdlibm import log
+from asterism_graphkit.compile.jit import STOP_CHECK_MASK, IntLike, inlined, is_set, kernel
+from asterism_graphkit.random.rng import unit_float, word
+from asterism_graphkit.relabel.hash_index import slot_of
+
+
+@inlined
+def exponential_key(w: np.uint64, weight: float) -> float:
+    """The exponential key of a row of positive weight whose word is ``w``."""
+    return -log(unit_float(w)) / weight
+
+
+@inlined
+def _comes_after(key: float, tag: IntLike, item: IntLike, other_key: float, other_tag: IntLike, other_item: IntLike) -> bool | np.bool_:
+    """Whether (key, tag, item) comes after the other in a race: ties go by tag, then by item."""
+    if key != other_key:
+        return key > other_key
+    return tag > other_tag or (tag == other_tag and item > other_item)
+
+
+@inlined
+def _sift_down(
+    keys: NDArray[np.float64],
+    tags: NDArray[np.int32],
+    items: NDArray[np.int64],
+    payloads: NDArray[np.int64],
+    size: IntLike,
+    key: float,
+    tag: IntLike,
+    item: IntLike,
+    payload: IntLike,
+) -> None:
+    """Put an element at the root of a heap of ``size`` whose root is free."""
+    pos = 0
+    while True:
+        child = 2 * pos + 1
+        if child >= size:
+            break
+        if child + 1 < size and _comes_after(keys[child + 1], tags[child + 1], items[child + 1], keys[child], tags[child], items[child]):
+            child += 1
+        if not _comes_after(keys[child], tags[child], items[child], key, tag, item):
+            break
+        keys[pos], tags[pos], items[pos], payloads[pos] = keys[child], tags[child], items[child], payloads[child]
+        pos = child
+    keys[pos], tags[pos], items[pos], payloads[pos] = key, tag, item, payload
+
+
+@inlined
+def keep_smallest(
+    keys: NDArray[np.float64],
+    tags: NDArray[np.int32],
+    items: NDArray[np.int64],
+    payloads: NDArray[np.int64],
+    size: IntLike,
+    key: float,
+    tag: IntLike,
+    item: IntLike,
+    payload: IntLike,
+) -> IntLike:
+    """Keep (key, tag, item, mark) if it is among the first of a race so far; gives the heap's new size.
+
+    The four arrays are a heap whose root comes last; their length is how many are kept. ``items`` and ``payloads`` may be
+    the same array.
+    """
+    if size < keys.shape[0]:
+        pos = size
+        while pos > 0:
+            parent = (pos - 1) // 2
+            if not _comes_after(key, tag, item, keys[parent], tags[parent], items[parent]):
+                break
+            keys[pos], tags[pos], items[pos], payloads[pos] = keys[parent], tags[parent], items[parent], payloads[parent]
+            pos = parent
+        keys[pos], tags[pos], items[pos], payloads[pos] = key, tag, item, payload
+        return size + 1
+    if size > 0 and _comes_after(keys[0], tags[0], items[0], key, tag, item):
+        _sift_down(keys, tags, items, payloads, size, key, tag, item, payload)
+    return size
+
+
+@inlined
+def sort_heap(
+    keys: NDArray[np.float64],
+    tags: NDArray[np.int32],
+    items: NDArray[np.int64],
+    payloads: NDArray[np.int64],
+    size: IntLike,
+    stop: NDArray[np.int64],
+) -> None:
+    """Sort a heap's first ``size`` elements in order of arrival."""
+    for last in range(size - 1, 0, -1):
+        if last & STOP_CHECK_MASK == 0 and is_set(stop):
+            return
+        key, tag, item, payload = keys[last], tags[last], items[last], payloads[last]
+        keys[last], tags[last], items[last], payloads[last] = keys[0], tags[0], items[0], payloads[0]
+        _sift_down(keys, tags, items, payloads, last, key, tag, item, payload)
+
+
+@kernel
+def select_rows(
+    key: np.uint64,
+    tag: np.int32,
+    first: np.int64,
+    rows: np.int64,
+    ids: NDArray[np.int64],
+    parts: np.int64,
+    part: np.int64,
+    live: NDArray[np.uint8],
+    weights: NDArray[np.float32],
+    uniform: bool,
+    excluded_index: NDArray[np.int64],
+    excluded_shift: np.uint64,
+    keys: NDArray[np.float64],
+    tags: NDArray[np.int32],
+    items: NDArray[np.int64],
+    payloads: NDArray[np.int64],
+    size: np.int64,
+    stop: NDArray[np.int64],
+) -> int:
+    """Run the rows of one (type, part) through a race.
+
+    Parameters
+    ----------
+    key : uint64
+        ``key_of(seed, rng.RACE, element, type)``; a row's word is that of its id.
+    tag : int32
+        Its type.
+    first, rows : int64
+        The first row that takes part, and the one behind the last.
+    ids : int64[rows]
+        Node ids or edge ids; empty: the id is row * parts + part.
+    parts, part : int64
+    live : uint8[rows]
+        0 for a hole; empty: there is none.
+    weights : float32[rows]
+        Empty: all 1.
+    uniform : bool
+        Take all weights as 1.
+    excluded_index : int64[2^k]
+        ``index_ids`` of the ids that do not take part.
+    excluded_shift : uint64
+        64 - k.
+    keys, tags, items, payloads : float64[n], int32[n], int64[n], int64[n], in and out
+        The heap: key, type, id, part << 32 | row.
+    size : int64
+        Elements in it so far.
+    stop : int64[1]
+        Not 0 once the call is to end; what it leaves then is incomplete.
+
+    Returns
+    -------
+    int
+        Elements in it afterwards.
+    """
+    limit = keys.shape[0]
+    base = part << np.int64(32)
+    filled: IntLike = np.int64(size)
+    for row in range(first, rows):
+        if row & STOP_CHECK_MASK == 0 and is_set(stop):
+            break
+        if live.shape[0] > 0 and live[row] == 0:
+            continue
+        weight = 1.0 if uniform or weights.shape[0] == 0 else np.float64(weights[row])
+        if not weight > 0.0:
+            continue
+        item = ids[row] if ids.shape[0] > 0 else np.int64(row) * parts + part
+        row_key = exponential_key(word(key, np.uint64(item)), weight)
+        if filled == limit and (limit == 0 or row_key > keys[0]):
+            continue
+        if slot_of(item, excluded_index, excluded_shift) >= 0:
+            continue
+        filled = keep_smallest(keys, tags, items, payloads, filled, row_key, tag, item, base | np.int64(row))
+    return filled  # type: ignore[return-value]  # an int64 here and an int to the caller
+
+
+@kernel
+def sort_selection(
+    keys: NDArray[np.float64],
+    tags: NDArray[np.int32],
+    items: NDArray[np.int64],
+    payloads: NDArray[np.int64],
+    first: np.int64,
+    size: np.int64,
+    stop: NDArray[np.int64],
+) -> None:
+    """Sort the last elements of a race's heap in order of arrival, in place; arrays and ``stop`` as in `race_rows`.
+
+    Parameters
+    ----------
+    first : int64
+        The first element that is sorted: the heap has that many afterwards.
+    size : int64
+        Elements in the heap before.
+    """
+    for last in range(size - 1, max(first, np.int64(1)) - 1, -1):
+        if last & STOP_CHECK_MASK == 0 and is_set(stop):
+            return
+        key, tag, item, payload = keys[last], tags[last], items[last], payloads[last]
+        keys[last], tags[last], items[last], payloads[last] = keys[0], tags[0], items[0], payloads[0]
+        _sift_down(keys, tags, items, payloads, last, key, tag, item, payload)

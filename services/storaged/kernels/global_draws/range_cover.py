@@ -1,0 +1,158 @@
+"""Global draws from runs of an index: of each run the blocks that it consists of, then draws of a block and of a row in it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.compile.jit import CHECK_BOUNDS, i64_at, kernel, prefetch_at, register, u32_at
+from asterism_graphkit.random.alias_draw import resolve_column
+from asterism_graphkit.random.rng import bounded, word
+
+BLOCK = 64
+"""Draws that are under way together."""
+_EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
+
+
+@kernel
+def cover_run(
+    low: np.int64,
+    high: np.int64,
+    rows: np.int64,
+    steps: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    levels: NDArray[np.int64],
+) -> int:
+    """Cut a run of rows into the fewest whole blocks and single rows, in order.
+
+    Parameters
+    ----------
+    low, high : int64
+        The run: low <= i < high.
+    rows : int64
+        Of the index: its last block of each step ends with it.
+    steps : int64[levels]
+        Rows of a block, ascending, each a multiple of the one before.
+    starts, sizes, levels : int64[n], out
+        First row, rows and level of each piece; level -1 is a single row.
+
+    Returns
+    -------
+    int
+        How many pieces there are; nothing is written behind n.
+    """
+    count = 0
+    row = low
+    while row < high:
+        size, level = np.int64(1), np.int64(-1)
+        for k in range(steps.shape[0] - 1, -1, -1):
+            if row % steps[k] == 0 and min(row + steps[k], rows) <= high:
+                size, level = min(steps[k], rows - row), np.int64(k)
+                break
+        if count < starts.shape[0]:
+            starts[count], sizes[count], levels[count] = row, size, level
+        count += 1
+        row += size
+    return count
+
+
+@kernel
+def draw_covered_rows(
+    part_key: np.uint64,
+    piece_key: np.uint64,
+    row_key: np.uint64,
+    start: np.uint64,
+    count: np.int64,
+    numbers: NDArray[np.int64],
+    alias_threshold: NDArray[np.uint64],
+    alias_fraction: NDArray[np.uint32],
+    local: NDArray[np.uint8],
+    tags: NDArray[np.int32],
+    piece_offsets: NDArray[np.int64],
+    piece_thresholds: NDArray[np.uint64],
+    piece_fractions: NDArray[np.uint32],
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.uint64],
+    threshold_addresses: NDArray[np.uint64],
+    fraction_addresses: NDArray[np.uint64],
+    row_maps: NDArray[np.uint64],
+    ids: NDArray[np.uint64],
+    scales: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    out: NDArray[np.int64],
+    out_tags: NDArray[np.int32],
+) -> int:
+    """Draw an entry, a piece of its cover and a row of that for each of some draws; keep those of local entries, in order.
+
+    Parameters
+    ----------
+    part_key, row_key, start, count, numbers, hot, cold, local, tags, ids, scales, offsets, out, out_tags
+        As of `storaged.kernels.global_draws.rows.draw_rows`.
+    piece_key : uint64
+        Draw i takes the word of its number from each of the three keys.
+    piece_offsets : int64[k + 1]
+        Where each entry's pieces begin.
+    piece_thresholds, piece_fractions : uint64[s], uint32[s]
+        The tables of every entry's pieces, one behind another.
+    starts, sizes : int64[s], uint64[s]
+        First row of a piece, in order of the index, and how many.
+    threshold_addresses, fraction_addresses : uint64[s], uint64[s]
+        Addresses of a piece's own table; 0: every row alike.
+    row_maps : uint64[k]
+        Address of the uint32 rows of each entry's index.
+
+    Returns
+    -------
+    int
+        How many draws are local: what lies behind them in ``out`` means nothing.
+    """
+    pieces, entries = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
+    block_rows, coins = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
+    k = np.uint64(alias_threshold.shape[0])
+    if CHECK_BOUNDS:
+        register(alias_threshold)
+        register(alias_fraction)
+        register(piece_thresholds)
+        register(piece_fractions)
+    threshold_base, fraction_base = np.uint64(alias_threshold.ctypes.data), np.uint64(alias_fraction.ctypes.data)
+    piece_threshold_base, piece_fraction_base = np.uint64(piece_thresholds.ctypes.data), np.uint64(piece_fractions.ctypes.data)
+    has_numbers, want_tags = numbers.shape[0] > 0, out_tags.shape[0] > 0
+    i, num_written = np.int64(0), np.int64(0)
+    while i < count:
+        filled = 0
+        for _ in range(min(np.int64(BLOCK), count - i)):
+            number = np.uint64(numbers[i]) if has_numbers else start + np.uint64(i)
+            i += 1
+            w = word(part_key, number)
+            entry = np.int64(resolve_column(threshold_base, fraction_base, bounded(w, k), w * k))
+            if local[entry] == 0:
+                continue
+            first = np.uint64(piece_offsets[entry])
+            piece_count = np.uint64(piece_offsets[entry + 1]) - first
+            w = word(piece_key, number)
+            piece_index = resolve_column(piece_threshold_base + (first << _EIGHTS), piece_fraction_base + (first << _FOURS), bounded(w, piece_count), w * piece_count)
+            piece = np.int64(first + piece_index)
+            w = word(row_key, number)
+            column = bounded(w, sizes[piece])
+            pieces[filled], entries[filled], block_rows[filled], coins[filled] = piece, entry, column, w * sizes[piece]
+            if threshold_addresses[piece] > 0:
+                prefetch_at(threshold_addresses[piece] + (column << _EIGHTS))
+            filled += 1
+        for j in range(filled):
+            piece = pieces[j]
+            if threshold_addresses[piece] > 0:
+                block_rows[j] = resolve_column(threshold_addresses[piece], fraction_addresses[piece], block_rows[j], coins[j])
+            block_rows[j] += np.uint64(starts[piece])
+            prefetch_at(row_maps[entries[j]] + (block_rows[j] << _FOURS))
+        for j in range(filled):
+            block_rows[j] = np.uint64(u32_at(row_maps[entries[j]], block_rows[j]))
+            if ids[entries[j]] > 0:
+                prefetch_at(ids[entries[j]] + (block_rows[j] << _EIGHTS))
+        for j in range(filled):
+            entry, row = entries[j], np.int64(block_rows[j])
+            out[num_written] = i64_at(ids[entry], row) if ids[entry] > 0 else row * scales[entry] + offsets[entry]
+            if want_tags:
+                out_tags[num_written] = tags[entry]
+            num_written += 1
+    return num_written  # type: ignore[return-value]  # an int64 here and an int to the caller

@@ -1,0 +1,244 @@
+"""The probabilities of draws: each alone where they are with replacement, given the earlier ones where they are not.
+
+The arithmetic is that of `asterism_graphkit.random.successive`: `leave` takes the drawn weights from a node's total, `sum_rest` adds up
+what is left where that is too little for a difference, and `condition` goes backwards from there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.compile.jit import STOP_CHECK_MASK, is_set, kernel, prefetch
+from asterism_graphkit.random.successive import MIN_REMAINING_SHARE, neumaier_add
+from asterism_graphkit.relabel.hash_index import slot_of
+
+AHEAD = 32
+_NONE, _ONE = np.uint64(0), np.uint64(1)
+
+
+@kernel
+def gather_drawn_weights(slots: NDArray[np.int64], type_indices: NDArray[np.int32], type_index: np.int32, weights: NDArray[np.float32], drawn_weights: NDArray[np.float64]) -> None:
+    """Note the weight of each drawn edge of one type.
+
+    Parameters
+    ----------
+    slots : int64[m * count]
+        -1: no draw.
+    type_indices, type_index : int32[m * count], int32
+        Take only draws where ``type_indices`` is ``type_index``; empty: all.
+    weights : float32[slots]
+        Empty: all 1.
+    drawn_weights : float64[m * count], out
+        What has no slot, or is of another type, is left as it is.
+    """
+    n = slots.shape[0]
+    for k in range(n):
+        if weights.shape[0] > 0 and k + AHEAD < n and slots[k + AHEAD] >= 0:
+            prefetch(weights, slots[k + AHEAD])
+        if slots[k] >= 0 and (type_indices.shape[0] == 0 or type_indices[k] == type_index):
+            drawn_weights[k] = np.float64(weights[slots[k]]) if weights.shape[0] > 0 else 1.0
+
+
+@kernel
+def write_shares(drawn_weights: NDArray[np.float64], totals: NDArray[np.float64], out_rows: NDArray[np.int64], count: np.int64, out: NDArray[np.float64]) -> None:
+    """Put the share of each draw in its place: ``out[at[i] * count + k] = drawn[i * count + k] / totals[i]``.
+
+    Parameters
+    ----------
+    drawn_weights : float64[m * count]
+        Weights; 0 where there is no draw: that is left as it is.
+    totals : float64[m]
+    out_rows : int64[m]
+        Row of each node in the answer.
+    count : int64
+    out : float64[n * count], out
+    """
+    for i in range(out_rows.shape[0]):
+        for k in range(count):
+            if drawn_weights[i * count + k] > 0.0:
+                out[out_rows[i] * count + k] = drawn_weights[i * count + k] / totals[i]
+
+
+@kernel
+def remaining_weights(drawn_weights: NDArray[np.float64], totals: NDArray[np.float64], degrees: NDArray[np.float64], count: np.int64, remaining: NDArray[np.float64]) -> int:
+    """What each node's draws leave of its total, where a subtraction can tell.
+
+    Parameters
+    ----------
+    drawn_weights : float64[m * count]
+    totals, degrees : float64[m]
+        A node of at most ``count`` edges has no draws to speak of: all of them are given, and nothing is left.
+    count : int64
+    remaining : float64[m], out
+        -1 where less than ``LEAST`` of the total is left: `sum_rest` finds out.
+
+    Returns
+    -------
+    int
+        How many of these there are.
+    """
+    unknown = 0
+    for i in range(totals.shape[0]):
+        remaining[i] = 0.0
+        if degrees[i] <= count or not totals[i] > 0.0:
+            continue
+        high, low = 0.0, 0.0
+        for k in range(i * count, (i + 1) * count):
+            high, low = neumaier_add(high, low, drawn_weights[k])
+        remaining[i] = (totals[i] - high) - low
+        if remaining[i] < MIN_REMAINING_SHARE * totals[i]:
+            remaining[i] = -1.0
+            unknown += 1
+    return unknown
+
+
+@kernel
+def sum_undrawn(
+    nodes: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    count: np.int64,
+    type_indices: NDArray[np.int32],
+    type_index: np.int32,
+    indptr: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    remaining: NDArray[np.float64],
+    stop: NDArray[np.int64],
+) -> None:
+    """Add up the weights of one edge type that were not drawn.
+
+    Parameters
+    ----------
+    nodes : int64[j]
+        The nodes to do this for, by their numbers among the m.
+    rows : int64[m]
+    slots : int64[m * count]
+    count : int64
+    type_indices, type_index : int32[m * count], int32
+        As in `weigh`.
+    indptr : int64[rows + 1]
+    weights : float32[slots]
+        Empty: all 1.
+    remaining : float64[m], in and out
+        The sum is added.
+    stop : int64[1]
+        Not 0 once the call is to end; what it leaves then is incomplete.
+    """
+    max_degree = np.int64(0)
+    for j in range(nodes.shape[0]):
+        max_degree = max(max_degree, indptr[rows[nodes[j]] + 1] - indptr[rows[nodes[j]]])
+    drawn_bits = np.zeros((max_degree >> 6) + 1, np.uint64)
+    for j in range(nodes.shape[0]):
+        i = nodes[j]
+        if is_set(stop):
+            return
+        start, end = indptr[rows[i]], indptr[rows[i] + 1]
+        drawn_bits[: ((end - start) >> 6) + 1] = _NONE
+        for k in range(i * count, (i + 1) * count):
+            if slots[k] >= 0 and (type_indices.shape[0] == 0 or type_indices[k] == type_index):
+                offset = slots[k] - start
+                drawn_bits[offset >> 6] |= _ONE << np.uint64(offset & 63)
+        high, low = remaining[i], 0.0
+        for slot in range(start, end):
+            offset = slot - start
+            if offset & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
+                return
+            if drawn_bits[offset >> 6] >> np.uint64(offset & 63) & _ONE != _NONE:
+                continue
+            weight = np.float64(weights[slot]) if weights.shape[0] > 0 else 1.0
+            high, low = neumaier_add(high, low, weight)
+        remaining[i] = high + low
+
+
+@kernel
+def write_conditional(
+    drawn_weights: NDArray[np.float64],
+    remaining: NDArray[np.float64],
+    degrees: NDArray[np.float64],
+    out_rows: NDArray[np.int64],
+    count: np.int64,
+    out: NDArray[np.float64],
+) -> None:
+    """Put the probability of each draw, given the node's earlier ones, in its place.
+
+    Parameters
+    ----------
+    drawn_weights : float64[m * count]
+        Weights in the order of the draws; 0 where there is none: that is left as it is.
+    remaining : float64[m]
+        The weight of what each node's draws leave.
+    degrees : float64[m]
+        A node of at most ``count`` edges gives all of them, in their order: each with probability 1.
+    out_rows : int64[m]
+        Row of each node in the answer.
+    count : int64
+    out : float64[n * count], out
+
+    Notes
+    -----
+    The probability of a draw is its weight's share of all that was not drawn before it (successive sampling): its own,
+    that of the later draws, and the rest.
+    """
+    for i in range(out_rows.shape[0]):
+        high, low = remaining[i], 0.0
+        for k in range(count - 1, -1, -1):
+            weight = drawn_weights[i * count + k]
+            if not weight > 0.0:
+                continue
+            high, low = neumaier_add(high, low, weight)
+            out[out_rows[i] * count + k] = 1.0 if degrees[i] <= count else min(weight / (high + low), 1.0)
+
+
+@kernel
+def write_row_shares(rows: NDArray[np.int64], out_positions: NDArray[np.uint32], weights: NDArray[np.float32], total: float, out: NDArray[np.float64]) -> None:
+    """Put the share of each row in its place: ``out[places[k]] = weights[rows[k]] / total``.
+
+    Parameters
+    ----------
+    rows, out_positions : int64[m], uint32[m]
+    weights : float32[rows]
+        Empty: all 1.
+    total : float64
+    out : float64[n], out
+    """
+    n = rows.shape[0]
+    for k in range(n):
+        if weights.shape[0] > 0:
+            if k + AHEAD < n:
+                prefetch(weights, rows[k + AHEAD])
+            out[out_positions[k]] = np.float64(weights[rows[k]]) / total
+        else:
+            out[out_positions[k]] = 1.0 / total
+
+
+@kernel
+def sum_remaining_rows(
+    first: np.int64,
+    rows: np.int64,
+    ids: NDArray[np.int64],
+    parts: np.int64,
+    part: np.int64,
+    live: NDArray[np.uint8],
+    weights: NDArray[np.float32],
+    excluded_index: NDArray[np.int64],
+    excluded_shift: np.uint64,
+    sums: NDArray[np.float64],
+) -> None:
+    """Add up the weight of the rows of one (type, part) that were not drawn; arguments as of `storaged.kernels.exponential_race.race_rows`.
+
+    Parameters
+    ----------
+    sums : float64[2], in and out
+        The sum so far, and what it lacks.
+    """
+    high, low = sums[0], sums[1]
+    for row in range(first, rows):
+        if live.shape[0] > 0 and live[row] == 0:
+            continue
+        weight = np.float64(weights[row]) if weights.shape[0] > 0 else 1.0
+        item = ids[row] if ids.shape[0] > 0 else np.int64(row) * parts + part
+        if not weight > 0.0 or slot_of(item, excluded_index, excluded_shift) >= 0:
+            continue
+        high, low = neumaier_add(high, low, weight)
+    sums[0], sums[1] = high, low

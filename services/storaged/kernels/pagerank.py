@@ -1,0 +1,308 @@
+"""Personalised PageRank where every part of a version is held: rounds of forward push over edges where they lie, one start after another.
+
+What `asterism_graphkit.operators.pagerank_push` does of edges that were read, by the same sums in the same order and so with the same bits. A start by itself
+comes to few nodes, whose table stays in the nearest cache.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.compile.jit import IntLike, f64_at, i64_at, inlined, kernel, prefetch_at, view_at
+from asterism_graphkit.random.rng import mix64
+from storaged.kernels.adjacency import INDPTR, NBR, SLOTS, SUMS, WEIGHTS, find_row, parts_shift
+
+START, ROUND, FRONTIER, PLACE, TYPE, EDGE, REACHED, PAIRS, WEIGHED, MASK = range(10)
+"""Of the state of `push`: the start at hand, its round (0: it has not begun), how many nodes hand on in it, which of them comes next
+and with which edge of which type, how many were met in it, how many the start came to, of how many of them it is known what their
+edges weigh, and the last slot of the table that is in use."""
+STATE = 10
+DONE, OUT_OF_CAPACITY, UNFINISHED = range(3)
+"""What `push` says: all is done, the start comes to more nodes than there is room for, or enough edges were looked at."""
+MIN_SLOTS = 1 << 10
+"""Slots that a start begins with."""
+_AHEAD = 12
+_EIGHTS = np.uint64(3)
+_I64, _F32 = np.zeros(0, np.int64), np.zeros(0, np.float32)
+
+
+@inlined
+def _slot(node: np.int64, kind: np.int32, mask: np.int64) -> IntLike:
+    return np.int64(mix64(np.uint64(node) + np.uint64(kind)) & np.uint64(mask))
+
+
+@inlined
+def _rebuild_hash_table(hash_table: NDArray[np.int32], mask: np.int64, ids: NDArray[np.int64], kinds: NDArray[np.int32], pairs: IntLike) -> None:
+    """Make a table of more slots of what there is."""
+    for i in range(mask + 1):
+        hash_table[i] = 0
+    for pair in range(pairs):
+        slot: IntLike = _slot(ids[pair], kinds[pair], mask)
+        while hash_table[slot] != 0:
+            slot = (slot + 1) & mask
+        hash_table[slot] = np.int32(pair + 1)
+
+
+@inlined
+def _row_weight(table: NDArray[np.int64], part: IntLike, row: IntLike, uniform: bool) -> float:
+    """What the edges of a row weigh together, along one edge type."""
+    if not uniform and table[part, SUMS] != 0:
+        return np.float64(f64_at(np.uint64(table[part, SUMS]), row))
+    return np.float64(i64_at(np.uint64(table[part, INDPTR]), row + 1) - i64_at(np.uint64(table[part, INDPTR]), row))
+
+
+@inlined
+def _precedes(a: IntLike, b: IntLike, ids: NDArray[np.int64], kinds: NDArray[np.int32]) -> bool:
+    """Whether one pair goes before another: by id, then by type."""
+    return bool(ids[a] < ids[b] or (ids[a] == ids[b] and kinds[a] < kinds[b]))
+
+
+@inlined
+def _sort(frontier: NDArray[np.int32], size: IntLike, ids: NDArray[np.int64], kinds: NDArray[np.int32]) -> None:
+    """Shell's sort: a front has a handful of nodes most of the time."""
+    gap = np.int64(1)
+    while gap < size // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, size):
+            pair, pos = frontier[i], np.int64(i)
+            while pos >= gap and _precedes(pair, frontier[pos - gap], ids, kinds):
+                frontier[pos] = frontier[pos - gap]
+                pos -= gap
+            frontier[pos] = pair
+        gap //= 3
+
+
+@inlined
+def _ranks_before(a: IntLike, b: IntLike, scores: NDArray[np.float64], ids: NDArray[np.int64], kinds: NDArray[np.int32]) -> bool:
+    """Whether one pair's score is the higher one; ties by id, then by type."""
+    return scores[a] > scores[b] or (scores[a] == scores[b] and _precedes(a, b, ids, kinds))
+
+
+@inlined
+def _sift_down(heap: NDArray[np.int32], size: IntLike, pos: IntLike, scores: NDArray[np.float64], ids: NDArray[np.int64], kinds: NDArray[np.int32]) -> None:
+    """Let an entry of a heap, whose worst one is on top, sink to its place."""
+    pair = heap[pos]
+    while 2 * pos + 1 < size:
+        child = 2 * pos + 1
+        if child + 1 < size and _ranks_before(heap[child], heap[child + 1], scores, ids, kinds):
+            child += 1
+        if not _ranks_before(pair, heap[child], scores, ids, kinds):
+            break
+        heap[pos] = heap[child]
+        pos = child
+    heap[pos] = pair
+
+
+@inlined
+def _select_top(pairs: IntLike, scores: NDArray[np.float64], ids: NDArray[np.int64], kinds: NDArray[np.int32], top: IntLike, heap: NDArray[np.int32]) -> IntLike:
+    """The pairs of the highest scores, best first; gives how many they are."""
+    size = np.int64(0)
+    for pair in range(pairs):
+        if scores[pair] <= 0.0:
+            continue
+        if size < top:
+            heap[size] = pair
+            size += 1
+            if size == top:
+                for pos in range(size // 2 - 1, -1, -1):
+                    _sift_down(heap, size, pos, scores, ids, kinds)
+        elif _ranks_before(pair, heap[0], scores, ids, kinds):
+            heap[0] = pair
+            _sift_down(heap, size, np.int64(0), scores, ids, kinds)
+    if size < top:
+        for pos in range(size // 2 - 1, -1, -1):
+            _sift_down(heap, size, pos, scores, ids, kinds)
+    for last in range(size - 1, 0, -1):
+        heap[0], heap[last] = heap[last], heap[0]
+        _sift_down(heap, last, np.int64(0), scores, ids, kinds)
+    return size
+
+
+@kernel
+def _sum_weights(
+    begin: IntLike,
+    end: IntLike,
+    ids: NDArray[np.int64],
+    kinds: NDArray[np.int32],
+    parts: np.int64,
+    mod: bool,
+    tables: NDArray[np.int64],
+    local_types: NDArray[np.int32],
+    uniform: bool,
+    weight_sums: NDArray[np.float64],
+) -> None:
+    """What the edges of some pairs' nodes weigh, the edge types one after another."""
+    shift = parts_shift(parts)
+    for pair in range(begin, end):
+        ahead = pair + _AHEAD
+        for t in range(local_types.shape[0]):
+            if ahead < end and local_types[t] == kinds[ahead]:
+                part, row = find_row(ids[ahead], parts, shift, mod, tables[t])
+                if row >= 0:
+                    sum_address = tables[t, part, INDPTR] if uniform or tables[t, part, SUMS] == 0 else tables[t, part, SUMS]
+                    prefetch_at(np.uint64(sum_address) + (np.uint64(row) << _EIGHTS))
+        weight_sum = 0.0
+        for t in range(local_types.shape[0]):
+            if local_types[t] == kinds[pair]:
+                part, row = find_row(ids[pair], parts, shift, mod, tables[t])
+                if row >= 0:
+                    weight_sum += _row_weight(tables[t], part, row, uniform)
+        weight_sums[pair] = weight_sum
+
+
+@inlined
+def _select_frontier(
+    reached: NDArray[np.int32],
+    count: IntLike,
+    epsilon: float,
+    weight_sums: NDArray[np.float64],
+    residuals: NDArray[np.float64],
+    frontier: NDArray[np.int32],
+) -> IntLike:
+    """Those that hold back more than they may; gives how many they are."""
+    size = np.int64(0)
+    for i in range(count):
+        if residuals[reached[i]] > epsilon * weight_sums[reached[i]]:
+            frontier[size] = reached[i]
+            size += 1
+    return size
+
+
+@inlined
+def _absorb_residuals(
+    frontier: NDArray[np.int32],
+    size: IntLike,
+    alpha: float,
+    weight_sums: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    residuals: NDArray[np.float64],
+    per_weight: NDArray[np.float64],
+) -> None:
+    """As `asterism_graphkit.operators.pagerank_push.settle`."""
+    for i in range(size):
+        pair = frontier[i]
+        weight_sum, amount = weight_sums[pair], residuals[pair]
+        residuals[pair] = 0.0
+        scores[pair] += alpha * amount if weight_sum > 0.0 else amount
+        per_weight[i] = (1.0 - alpha) * amount / weight_sum if weight_sum > 0.0 else 0.0
+
+
+@kernel
+def push_mass(
+    starts: NDArray[np.int64], start_kinds: NDArray[np.int32], parts: np.int64, mod: bool, tables: NDArray[np.int64], local_types: NDArray[np.int32],
+    remote_types: NDArray[np.int32], uniform: bool, alpha: float, epsilon: float, max_edges: np.int64, state: NDArray[np.int64], heap: NDArray[np.int32],
+    out_ids: NDArray[np.int64], out_kinds: NDArray[np.int32], out_scores: NDArray[np.float64], out_residuals: NDArray[np.float64],
+    hash_table: NDArray[np.int32], ids: NDArray[np.int64], kinds: NDArray[np.int32], scores: NDArray[np.float64], residuals: NDArray[np.float64],
+    weight_sums: NDArray[np.float64], rounds: NDArray[np.int32], frontier: NDArray[np.int32], reached: NDArray[np.int32], per_weight: NDArray[np.float64],
+) -> int:  # fmt: skip
+    """Push the mass of one start after another, until all are done, enough edges were looked at, or there is no room.
+
+    Parameters
+    ----------
+    starts, start_kinds : int64[m], int32[m]
+        Nodes and their types; type -1 is no node, whose row is left as it is.
+    parts : int64
+    mod : bool
+        How a node finds its part: by remainder, or by hash.
+    tables : int64[types, parts, COLUMNS]
+        Of each edge type; all parts are held.
+    local_types, remote_types : int32[types]
+        The node types at both ends of each.
+    uniform : bool
+        Whether every edge weighs 1.
+    alpha, epsilon : float64
+        As of `graphd.operators.pagerank.Ranking`.
+    max_edges : int64
+        Edges to look at, up to the end of a node's along a type.
+    state : int64[STATE], inout
+        Zeros at first: where to go on.
+    heap : int32[top]
+    out_ids, out_kinds, out_scores : [m, top], out
+    out_residuals : float64[m], out
+    hash_table : int32[slots], inout
+        Four times as many slots as there is room; SMALLEST at least.
+    ids, kinds, scores, residuals, weight_sums, rounds, frontier, reached, per_weight : [room], inout
+        Of the nodes that a start comes to, by number.
+
+    Returns
+    -------
+    int
+        DONE, NO_ROOM or GO_ON.
+    """
+    shift, capacity, num_scanned = parts_shift(parts), ids.shape[0], np.int64(0)
+    while state[START] < starts.shape[0]:
+        s = state[START]
+        if start_kinds[s] < 0:
+            state[START] = s + 1
+            continue
+        if state[ROUND] == 0:
+            state[MASK], state[PAIRS], state[WEIGHED], state[FRONTIER], state[ROUND] = MIN_SLOTS - 1, 1, 0, 1, 1
+            ids[0], kinds[0], scores[0], residuals[0], rounds[0], frontier[0] = starts[s], start_kinds[s], 0.0, 1.0, 0, 0
+            _rebuild_hash_table(hash_table, state[MASK], ids, kinds, np.int64(1))
+            state[PLACE], state[TYPE], state[EDGE], state[REACHED] = -1, 0, 0, 0
+        pairs, mask, count = state[PAIRS], state[MASK], state[REACHED]
+        while state[FRONTIER] > 0:
+            if state[PLACE] < 0:  # a round begins: all of its nodes settle before anything arrives
+                _sum_weights(state[WEIGHED], pairs, ids, kinds, parts, mod, tables, local_types, uniform, weight_sums)
+                state[WEIGHED] = pairs
+                if state[ROUND] > 1:
+                    size = _select_frontier(reached, count, epsilon, weight_sums, residuals, frontier)
+                    _sort(frontier, size, ids, kinds)
+                    state[FRONTIER], count = size, 0
+                _absorb_residuals(frontier, state[FRONTIER], alpha, weight_sums, scores, residuals, per_weight)
+                state[PLACE] = 0
+            for i in range(state[PLACE], state[FRONTIER]):
+                node, kind, mass_per_weight = ids[frontier[i]], kinds[frontier[i]], per_weight[i]
+                for t in range(state[TYPE], local_types.shape[0]):
+                    if local_types[t] != kind or weight_sums[frontier[i]] == 0.0:
+                        continue
+                    if num_scanned >= max_edges:
+                        state[PLACE], state[TYPE], state[PAIRS], state[MASK], state[REACHED] = i, t, pairs, mask, count
+                        return UNFINISHED
+                    part, row = find_row(node, parts, shift, mod, tables[t])
+                    if row < 0:
+                        continue
+                    begin = i64_at(np.uint64(tables[t, part, INDPTR]), row)
+                    degree = i64_at(np.uint64(tables[t, part, INDPTR]), row + 1) - begin
+                    nbr = view_at(tables[t, part, NBR], tables[t, part, SLOTS], _I64)
+                    weighted = not uniform and tables[t, part, WEIGHTS] != 0
+                    slot_weights = view_at(tables[t, part, WEIGHTS], tables[t, part, SLOTS] if weighted else np.int64(0), _F32)
+                    for e in range(begin + state[EDGE], begin + degree):
+                        if weighted and not slot_weights[e] > 0.0:
+                            continue
+                        neighbor, slot = nbr[e], _slot(nbr[e], remote_types[t], mask)
+                        while hash_table[slot] != 0 and not (ids[hash_table[slot] - 1] == neighbor and kinds[hash_table[slot] - 1] == remote_types[t]):
+                            slot = (slot + 1) & mask
+                        pair = hash_table[slot] - 1
+                        if pair < 0:
+                            if pairs == capacity:
+                                state[PLACE], state[TYPE], state[EDGE], state[PAIRS] = i, t, e - begin, pairs
+                                state[MASK], state[REACHED] = mask, count
+                                return OUT_OF_CAPACITY
+                            pair = np.int32(pairs)
+                            ids[pair], kinds[pair], scores[pair], residuals[pair], rounds[pair] = neighbor, remote_types[t], 0.0, 0.0, 0
+                            hash_table[slot] = np.int32(pairs + 1)
+                            pairs += 1
+                            if 2 * pairs > mask:
+                                mask = 2 * mask + 1
+                                _rebuild_hash_table(hash_table, mask, ids, kinds, pairs)
+                        residuals[pair] += mass_per_weight * np.float64(slot_weights[e]) if weighted else mass_per_weight
+                        if rounds[pair] != state[ROUND]:
+                            rounds[pair] = np.int32(state[ROUND])
+                            reached[count] = pair
+                            count += 1
+                    state[EDGE] = 0
+                    num_scanned += degree
+                state[TYPE] = 0
+            state[PLACE], state[ROUND] = -1, state[ROUND] + 1
+        total = 0.0
+        for pair in range(pairs):
+            total += residuals[pair]
+        out_residuals[s] = total
+        top_count = _select_top(pairs, scores, ids, kinds, heap.shape[0], heap)
+        for i in range(top_count):
+            out_ids[s, i], out_kinds[s, i], out_scores[s, i] = ids[heap[i]], kinds[heap[i]], scores[heap[i]]
+        state[START], state[ROUND] = s + 1, 0
+    return DONE

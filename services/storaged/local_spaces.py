@@ -1,0 +1,307 @@
+"""The spaces that this storaged holds parts of: their stores, and the versions it serves.
+
+`storaged.app` brings each desired state in; `storaged.version_loader` opens versions, `storaged.garbage_collector` removes what orders
+name; `storaged.api.sampling` reads.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from asterism_model.indexes import Index
+from asterism_model.schema.schema import Schema
+from asterism_proto.durable import make_folder
+from asterism_proto.errors import AsterismError, Stale
+from storaged.ownership import DatabaseOwner, claim
+from storaged.paths import DataPaths, write_space_label
+from storaged.quarantine import Quarantine
+from storaged.sampling import LocalVersion, PartitionTotals
+from storaged.sampling.version import TotalsKey
+from storaged.store.block_store import BlockStore
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesiredVersion:
+    """A version to serve."""
+
+    version: int
+    job_id: int
+    digest: str
+    cut: int = 0
+    """Of the commits that it shows, the last one."""
+    totals: Mapping[TotalsKey, PartitionTotals]
+    """Of every part of the space."""
+    named_totals: Mapping[str, Mapping[TotalsKey, PartitionTotals]]
+    """The same of each further weight name."""
+    images: Mapping[int, str]
+    """part -> digest of its image."""
+    indexes: tuple[Index, ...] = ()
+    """That its parts have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesiredSpace:
+    """A space that this storaged holds parts of."""
+
+    space_id: int
+    name: str
+    schema: Schema
+    parts: tuple[int, ...]
+    """Held here."""
+    versions: tuple[DesiredVersion, ...]
+    abandoned_loads: tuple[int, ...] = ()
+    """Whose blocks are to go, of this space or of another one."""
+    kept_jobs: tuple[int, ...] = ()
+    """Jobs that are not served, but may go on with what they left."""
+
+
+@dataclass(slots=True)
+class _SpaceState:
+    desired: DesiredSpace
+    store: BlockStore
+    versions: dict[int, LocalVersion] = field(default_factory=dict)
+    load_faults: dict[int, str] = field(default_factory=dict)
+    """Versions that can not be served, and why."""
+    new: frozenset[int] = frozenset()
+    """Versions that were published since the space was opened here."""
+    dropped_loads: frozenset[int] = frozenset()
+    """Of the abandoned loads: those without a block here."""
+
+
+class LocalSpaces:
+    """What is held here.
+
+    Parameters
+    ----------
+    paths : Folders
+    quarantine : Quarantine, optional
+        Where folders come back from that are wanted again, as after an older catalog was adopted.
+    owner : callable, optional
+        Returns the owner of a space's graph database here, which its folder must record.
+    """
+
+    def __init__(self, paths: DataPaths, quarantine: Quarantine | None = None, *, owner: Callable[[int], DatabaseOwner] | None = None) -> None:
+        self._paths, self._quarantine, self._owner = paths, quarantine, owner
+        self._highest_load = 0
+        self.lock = threading.RLock()
+        """Held while a desired state is taken over, orders included, and while it is decided what goes."""
+        self._spaces: dict[int, _SpaceState] = {}
+        self._open_faults: dict[int, str] = {}
+        """Spaces that can not be opened, and why."""
+        self._desired_ids: frozenset[int] = frozenset()
+        self._loading: tuple[int, int, int] | None = None
+
+    def apply(self, desired_spaces: Sequence[DesiredSpace]) -> None:
+        """Open the stores of new spaces, let go of what is not wanted any more."""
+        with self.lock:
+            self._desired_ids = frozenset(space.space_id for space in desired_spaces)
+            for space_id in [space_id for space_id in self._spaces if space_id not in self._desired_ids]:
+                self._spaces.pop(space_id).store.close()
+                logger.info("space_dropped", extra={"space": space_id})
+            faults = {}
+            for space in desired_spaces:
+                try:
+                    self._apply_space(space)
+                except (AsterismError, OSError) as error:  # one space's trouble is not the others'
+                    cause = error.message if isinstance(error, AsterismError) else str(error)
+                    faults[space.space_id] = f"space {space.name} can not be opened: {cause}"
+                    logger.error("space_refused", extra={"space": space.name, "cause": cause})
+            self._open_faults = faults
+
+    def _apply_space(self, space: DesiredSpace) -> None:
+        state = self._spaces.get(space.space_id)
+        if state is None:
+            path = self._paths.graph(space.space_id)
+            self._restore_folder(path.parent)
+            make_folder(path.parent)
+            write_space_label(path.parent, space.name)
+            if self._owner is not None:
+                claim(path, self._owner(space.space_id))
+            state = self._spaces[space.space_id] = _SpaceState(desired=space, store=BlockStore.open(path, space.schema))
+        numbers = {desired.version for desired in space.versions}
+        state.new = (state.new | numbers - {desired.version for desired in state.desired.versions}) & numbers
+        state.desired = space
+        for desired in space.versions:
+            self._restore_folder(self._paths.build(space.space_id, desired.job_id))
+        digests = {desired.version: desired.digest for desired in space.versions}
+        # Draws under way keep their arrays mapped; files go when the folder is swept.
+        state.versions = {version: loaded for version, loaded in state.versions.items() if digests.get(version) == loaded.digest}
+        state.load_faults = {version: cause for version, cause in state.load_faults.items() if version in numbers}
+        state.dropped_loads &= frozenset(space.abandoned_loads)
+
+    def _restore_folder(self, path: Path) -> None:
+        if self._quarantine is not None and not path.exists():
+            self._quarantine.restore(path)
+
+    def note_load(self, load_id: int) -> None:
+        """Note that there are blocks of a load."""
+        self._highest_load = max(self._highest_load, load_id)
+
+    def highest_load(self) -> int:
+        """Return the highest load that was seen in a store, or written since the start; 0 for none."""
+        return max([self._highest_load, *(state.store.highest_load for state in list(self._spaces.values()))])
+
+    # -- what is to be opened -------------------------------------------------------------------------------------
+
+    def unloaded_versions(self) -> list[tuple[DesiredSpace, DesiredVersion]]:
+        """The versions that are to be served and are not, newest first."""
+        with self.lock:
+            versions = [(state.desired, desired) for state in self._spaces.values() for desired in state.desired.versions if desired.version not in state.versions]
+        return sorted(versions, key=lambda pair: -pair[1].version)
+
+    def is_desired(self, space_id: int, desired: DesiredVersion) -> bool:
+        """Whether a version is still to be served."""
+        state = self._spaces.get(space_id)
+        return state is not None and any(
+            other is desired or (other.version, other.digest) == (desired.version, desired.digest) for other in state.desired.versions
+        )
+
+    def note_loading(self, space_id: int, version: int, part: int) -> None:
+        """Note what is being opened, for whoever asks what is missing."""
+        self._loading = (space_id, version, part)
+
+    def serve(self, space_id: int, desired: DesiredVersion, version: LocalVersion) -> bool:
+        """Serve a version from now on; False where it is not wanted any more."""
+        with self.lock:
+            self._loading = None
+            if not self.is_desired(space_id, desired):
+                return False
+            state = self._spaces[space_id]
+            state.versions = {**state.versions, desired.version: version}
+            state.load_faults.pop(desired.version, None)
+            return True
+
+    def note_fault(self, space_id: int, desired: DesiredVersion, cause: str) -> None:
+        """Note why a version can not be served."""
+        with self.lock:
+            self._loading = None
+            if self.is_desired(space_id, desired):
+                self._spaces[space_id].load_faults[desired.version] = cause
+
+    def withdraw(self, space_id: int, desired: DesiredVersion, cause: str) -> bool:
+        """Stop serving a version; False where it was not served. Draws under way keep their arrays mapped."""
+        with self.lock:
+            state = self._spaces.get(space_id)
+            if state is None or desired.version not in state.versions or not self.is_desired(space_id, desired):
+                return False
+            state.versions = {version: loaded for version, loaded in state.versions.items() if version != desired.version}
+            state.load_faults[desired.version] = cause
+            return True
+
+    def served_versions(self) -> list[tuple[DesiredSpace, DesiredVersion]]:
+        """Return the versions that are served, the newest first."""
+        with self.lock:
+            versions = [(state.desired, desired) for state in self._spaces.values() for desired in state.desired.versions if desired.version in state.versions]
+        return sorted(versions, key=lambda pair: -pair[1].version)
+
+    def desired_versions(self) -> frozenset[tuple[int, int]]:
+        """Return (space, version) of all that is to be served."""
+        with self.lock:
+            return frozenset((space_id, desired.version) for space_id, state in self._spaces.items() for desired in state.desired.versions)
+
+    # -- what is to go --------------------------------------------------------------------------------------------
+
+    @property
+    def desired_space_ids(self) -> frozenset[int]:
+        """Every space that metad's last word names, those that can not be opened too."""
+        return self._desired_ids
+
+    def spaces(self) -> list[DesiredSpace]:
+        """The spaces that are open."""
+        with self.lock:
+            return [state.desired for state in self._spaces.values()]
+
+    def loads_to_drop(self) -> list[tuple[int, BlockStore, list[int]]]:
+        """(space, its store, abandoned loads that may have blocks in it), where there are any."""
+        with self.lock:
+            candidates = [(space_id, state, sorted(set(state.desired.abandoned_loads) - state.dropped_loads)) for space_id, state in self._spaces.items()]
+            return [(space_id, state.store, loads) for space_id, state, loads in candidates if loads]
+
+    def note_dropped(self, space_id: int, loads: Sequence[int]) -> None:
+        """Note that there is no block of these loads any more."""
+        with self.lock:
+            state = self._spaces.get(space_id)
+            if state is not None:
+                state.dropped_loads |= frozenset(loads)
+
+    def dropped_loads(self) -> list[int]:
+        """The abandoned loads that no space here holds a block of; none while a space can not be looked into."""
+        states = list(self._spaces.values())
+        if self._open_faults or not states:
+            return []
+        return sorted(frozenset.intersection(*(space.dropped_loads for space in states)))
+
+    # -- what there is --------------------------------------------------------------------------------------------
+
+    def space(self, space_id: int) -> DesiredSpace:
+        """A space; Stale where none of its parts are here."""
+        return self._space_state(space_id).desired
+
+    def store(self, space_id: int) -> BlockStore:
+        """The graph store of a space."""
+        return self._space_state(space_id).store
+
+    def _space_state(self, space_id: int) -> _SpaceState:
+        state = self._spaces.get(space_id)
+        if state is None:
+            raise Stale(f"no part of space {space_id} is held here; this storaged holds spaces {sorted(self._spaces)}")
+        return state
+
+    def version(self, space_id: int, version: int, digest: str) -> LocalVersion:
+        """A version to draw from; Stale where it is not held, or under another digest."""
+        state = self._space_state(space_id)
+        loaded = state.versions.get(version)
+        if loaded is None:
+            is_desired = any(desired.version == version for desired in state.desired.versions)
+            reason = self._unserved_reason(state, version) if is_desired else "metad has not asked for it, or not any more"
+            raise Stale(f"version {version} of space {space_id} is not held here: {reason}; held are {sorted(state.versions)}")
+        if loaded.digest != digest:
+            raise Stale(f"version {version} of space {space_id} has digest {loaded.digest} here, the request says {digest or '(none)'}")
+        return loaded
+
+    def versions(self) -> list[tuple[int, int]]:
+        """(space, version) of all that can be drawn from."""
+        # Without the lock, which `apply` holds while it opens stores: beats ask this, and a lease does not wait.
+        return [(space_id, version) for space_id, state in list(self._spaces.items()) for version in state.versions]
+
+    def served_jobs(self, space_id: int) -> list[int]:
+        """The jobs that built what is drawn from in a space, newest version first: none whose images were found damaged."""
+        with self.lock:
+            state = self._spaces.get(space_id)
+            desired_versions = sorted(state.desired.versions, key=lambda want: -want.version) if state is not None else []
+            return [desired.job_id for desired in desired_versions if state is not None and desired.version in state.versions]
+
+    def unserved_reasons(self) -> list[str]:
+        """Return what should be served and is not, in words."""
+        return self._missing(new=True)
+
+    def unready(self) -> list[str]:
+        """Return what is missing, but for new versions that are being opened: what was served before is served meanwhile."""
+        return self._missing(new=False)
+
+    def _missing(self, *, new: bool) -> list[str]:
+        return list(self._open_faults.values()) + [
+            f"version {desired.version} of space {state.desired.name} is not served: {self._unserved_reason(state, desired.version)}"
+            for state in list(self._spaces.values())
+            for desired in state.desired.versions
+            if desired.version not in state.versions and (new or desired.version in state.load_faults or desired.version not in state.new)
+        ]
+
+    def _unserved_reason(self, state: _SpaceState, version: int) -> str:
+        match self._loading:
+            case (space_id, number, part) if (space_id, number) == (state.desired.space_id, version):
+                return f"part {part} is being opened"
+        return state.load_faults.get(version, "it waits to be opened")
+
+    def close(self) -> None:
+        """Close all stores."""
+        with self.lock:
+            for state in self._spaces.values():
+                state.store.close()
+            self._spaces = {}

@@ -1,5 +1,0 @@
-"""What reads a published version again: its audit, and the export of its tables.
-
-``python -m storaged.reread TASK.json`` is a child process of `storaged.work`, as a build's is: its memory and its faults are its own.
-Nothing in here writes to what it reads.
-"""

@@ -1,0 +1,92 @@
+"""Draws and reads over the parts of a version that are held here: arrays in, arrays out.
+
+What lives here: one function per call of `asterism.v1.Store` that draws or reads, each a pure function of a `Version`
+and its arguments. Arguments are checked here, in words; the loops are `storaged.kernels`'s. What may not: the network,
+a clock, protobuf, a database. `storaged.api.sampling` calls in.
+"""
+
+from storaged.sampling.features import edge_features, node_features
+from storaged.sampling.filters.cache import FilterCache, RowFilter
+from storaged.sampling.filters.scan import RemoteMatches, evaluate_term
+from storaged.sampling.global_draws.by_index import sample_nodes_by_index
+from storaged.sampling.global_draws.edges import DistinctEdgeDraws, EdgeDraws, remaining_edge_weight, sample_distinct_edges, sample_edges
+from storaged.sampling.global_draws.nodes import DistinctNodeDraws, NodeDraws, remaining_node_weight, sample_distinct_nodes, sample_nodes
+from storaged.sampling.graph_labels import read_graph_labels, read_nodes_by_label
+from storaged.sampling.has_edge import has_edge
+from storaged.sampling.neighbors.all import RaggedNeighbors, read_neighbors
+from storaged.sampling.neighbors.indexed import IndexRanges, sample_indexed_neighbors
+from storaged.sampling.neighbors.neighbors import NeighborDraws, sample_neighbors
+from storaged.sampling.neighbors.temporal import TemporalFilter, sample_temporal_neighbors
+from storaged.sampling.neighbors.top_k import degrees, top_neighbors, type_weights
+from storaged.sampling.node_lookup import end_types, node_types
+from storaged.sampling.pagerank import PageRankScores, rank_nodes
+from storaged.sampling.scans import read_edges, read_edges_at, read_nodes, read_nodes_at
+from storaged.sampling.subgraphs.expand import Expansion, expand
+from storaged.sampling.subgraphs.induced import InducedEdges, find_induced_edges
+from storaged.sampling.subgraphs.khop import sample_khop
+from storaged.sampling.subgraphs.labor import ImportanceSteps, LaborOptions
+from storaged.sampling.version import EDGE, NODE, LocalVersion, PartitionTotals, split_by_weight_name
+from storaged.sampling.walks.walks import WalkPaths, WalkSpec, WalkState, WalkSteps, continue_walks, sample_paths
+from storaged.sampling.weight_histogram import WeightHistogram, build_histogram
+
+__all__ = [
+    "EDGE",
+    "NODE",
+    "DistinctEdgeDraws",
+    "DistinctNodeDraws",
+    "EdgeDraws",
+    "Expansion",
+    "FilterCache",
+    "ImportanceSteps",
+    "IndexRanges",
+    "InducedEdges",
+    "LaborOptions",
+    "LocalVersion",
+    "NeighborDraws",
+    "NodeDraws",
+    "PageRankScores",
+    "PartitionTotals",
+    "RaggedNeighbors",
+    "RemoteMatches",
+    "RowFilter",
+    "TemporalFilter",
+    "WalkPaths",
+    "WalkSpec",
+    "WalkState",
+    "WalkSteps",
+    "WeightHistogram",
+    "build_histogram",
+    "continue_walks",
+    "degrees",
+    "edge_features",
+    "end_types",
+    "evaluate_term",
+    "expand",
+    "find_induced_edges",
+    "has_edge",
+    "node_features",
+    "node_types",
+    "rank_nodes",
+    "read_edges",
+    "read_edges_at",
+    "read_graph_labels",
+    "read_neighbors",
+    "read_nodes",
+    "read_nodes_at",
+    "read_nodes_by_label",
+    "remaining_edge_weight",
+    "remaining_node_weight",
+    "sample_distinct_edges",
+    "sample_distinct_nodes",
+    "sample_edges",
+    "sample_indexed_neighbors",
+    "sample_khop",
+    "sample_neighbors",
+    "sample_nodes",
+    "sample_nodes_by_index",
+    "sample_paths",
+    "sample_temporal_neighbors",
+    "split_by_weight_name",
+    "top_neighbors",
+    "type_weights",
+]

@@ -1,0 +1,290 @@
+"""Which rows of a part satisfy a condition: its columns read from the images, block by block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.evaluate.filters import ColumnValues, Mask, RaggedColumn, evaluate_filter
+from asterism_graphkit.random import partition_choice
+from asterism_model.filters.binding import ResolvedColumn, column_location, reads_edge_columns, resolve_column
+from asterism_model.filters.syntax import ColumnOperand as Name
+from asterism_model.filters.syntax import Predicate, Term, iter_terms
+from asterism_proto.errors import Stale
+from storaged.sampling import features
+from storaged.sampling.node_lookup import OUT, select_adjacency
+from storaged.sampling.version import EDGE, NODE, LocalVersion
+from storaged.store.image import AdjacencyImage, FeatureColumn, PartImage
+
+_BLOCK_BYTES = 8 << 20
+"""Of the values of one column that are looked at together."""
+_MAX_BLOCK_ROWS = 1 << 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RemoteMatches:
+    """What other hosts found of rows that a term reads and that are not held here, part by part, as `judged` tells it."""
+
+    found: Mapping[tuple[int, str, int], NDArray[Any]] = field(default_factory=dict)
+    """(edge type, the term's canonical text, part) -> which ids satisfy it."""
+
+    def match(self, type_id: int, term: Term, ids: NDArray[np.int64], parts: NDArray[np.int32], stride: int) -> Mask:
+        """Which ids, that live at ``parts``, satisfy a term; Stale where somebody's word is missing. ``stride`` as of `_stride`."""
+        out = np.zeros(ids.size, np.bool_)
+        for part in np.unique(parts):
+            matches = self.found.get((type_id, str(term), int(part)))
+            if matches is None:
+                raise Stale(f"which rows of part {part} satisfy {str(term)!r} is not known here")
+            indices = np.flatnonzero(parts == part)
+            out[indices] = _is_member(matches, ids[indices], stride)
+        return out
+
+
+def _stride(version: LocalVersion, element: int) -> int:
+    """Between the ids of one part: what bits are by. Parts that ids are hashed to have any."""
+    return version.schema.parts if element == EDGE or version.schema.placement == "mod" else 1
+
+
+def _is_member(matches: NDArray[Any], ids: NDArray[np.int64], stride: int) -> Mask:
+    if not matches.size:
+        return np.zeros(ids.size, np.bool_)
+    if matches.dtype == np.int64:
+        positions = np.minimum(np.searchsorted(matches, ids), matches.size - 1)
+        return np.asarray(matches[positions] == ids)
+    places = ids // stride
+    in_range = places < matches.size * 8
+    places = np.where(in_range, places, 0)
+    return np.asarray(in_range & (matches[places >> 3] >> (7 - (places & 7)).astype(np.uint8) & 1).astype(np.bool_))
+
+
+def scan_nodes(
+    version: LocalVersion, image: PartImage, type_id: int, predicate: Predicate, checkpoint: Callable[[], object], candidate_rows: NDArray[np.int64] | None = None
+) -> Mask:
+    """Which rows of a node type satisfy a condition: bool[rows]; holes may be anything.
+
+    Parameters
+    ----------
+    version : Version
+    image : PartImage
+        A part of it.
+    type_id : int
+    predicate : Tree
+        Bound to the type.
+    checkpoint : callable
+        Called between blocks; may raise.
+    candidate_rows : int64[k], optional
+        Rows among which all are that satisfy it; others are not looked at.
+    """
+    node = image.nodes[type_id]
+
+    def read_column(rows: NDArray[np.int64], column: Name) -> ColumnValues:
+        resolved = resolve_column(version.schema, NODE, type_id, column)
+        if resolved.feature is not None:
+            return _feature_values(resolved, node.columns[resolved.feature.name], rows, column)
+        if column.name == "weight":
+            if not node.weights.size:
+                return np.ones(rows.size, np.float32)
+            return node.weights[rows] if candidate_rows is not None else node.weights[rows[0] : rows[0] + rows.size]
+        return _ids_of(image, type_id, rows)
+
+    out = np.zeros(node.rows, np.bool_)
+    block_size, count = _block_rows(version, NODE, type_id, predicate), node.rows if candidate_rows is None else candidate_rows.size
+    for low in range(0, count, block_size):
+        high = min(low + block_size, count)
+        rows = np.arange(low, high) if candidate_rows is None else candidate_rows[low:high]
+        out[rows] = evaluate_filter(predicate, partial(read_column, rows), rows.size)
+        checkpoint()
+    return out
+
+
+def scan_edges(
+    version: LocalVersion, image: PartImage, type_id: int, direction: int, predicate: Predicate, remote_matches: RemoteMatches, checkpoint: Callable[[], object]
+) -> Mask:
+    """Which slots of an adjacency satisfy a condition: bool[slots].
+
+    Parameters
+    ----------
+    version, image, type_id, tree, checkpoint
+        As of `nodes_that`, of an edge type.
+    direction : int
+        Whose adjacency: 1 out, 2 in.
+    remote_matches : Foreign
+        What is known of features that are not held here.
+
+    Raises
+    ------
+    Stale
+        Where something that is not held here is not known either.
+    """
+    side = select_adjacency(image, type_id, direction)
+    out = np.empty(side.nbr.size, np.bool_)
+    block_size = _block_rows(version, EDGE, type_id, predicate)
+    for low in range(0, side.nbr.size, block_size):
+        high = min(low + block_size, side.nbr.size)
+        slot_block = _SlotBlock(version=version, image=image, type_id=type_id, direction=direction, side=side, low=low, high=high, remote=remote_matches)
+        out[low:high] = evaluate_filter(predicate, slot_block.read, high - low, slot_block.remote_mask)
+        checkpoint()
+    return out
+
+
+def evaluate_term(version: LocalVersion, part: int, element: int, type_id: int, term: Term, checkpoint: Callable[[], object]) -> NDArray[Any]:
+    """Which rows of a part satisfy a term.
+
+    Parameters
+    ----------
+    version : Version
+    part : int
+        Held here.
+    element, type_id : int
+        1: nodes of that type; 2: edges of it whose features live in the part.
+    term : Term
+        Of columns of these rows alone.
+    checkpoint : callable
+
+    Returns
+    -------
+    uint8[k] or int64[k]
+        Bits by id // parts (by id where nodes are placed by a hash), as `numpy.packbits` has them; or the ids, ascending, where these
+        are fewer bytes.
+    """
+    image = version.image(part)
+    if element == NODE:
+        node = image.nodes[type_id]
+        ids = _ids_of(image, type_id, np.arange(node.rows))
+        mask = scan_nodes(version, image, type_id, term, checkpoint)
+    else:
+        edge = image.edges[type_id]
+        ids = edge.feature_eids if edge.feature_eids.size else np.arange(edge.feature_rows, dtype=np.int64) * image.parts + part
+        mask = np.empty(ids.size, np.bool_)
+        block_size = _block_rows(version, EDGE, type_id, term)
+        for low in range(0, ids.size, block_size):
+            block_ids = ids[low : low + block_size]
+            mask[low : low + block_size] = evaluate_filter(term, partial(_edge_column, version, type_id, block_ids), block_ids.size)
+            checkpoint()
+    matching_ids = np.asarray(ids[mask])
+    stride = _stride(version, element)
+    span = int(matching_ids.max(initial=-1)) // stride + 1
+    if 8 * matching_ids.size <= span // 8:
+        return matching_ids
+    bits = np.zeros(span, np.bool_)
+    bits[matching_ids // stride] = True
+    return np.packbits(bits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _SlotBlock:
+    """A block of an adjacency, being looked at."""
+
+    version: LocalVersion
+    image: PartImage
+    type_id: int
+    direction: int
+    side: AdjacencyImage
+    low: int
+    high: int
+    remote: RemoteMatches
+
+    def read(self, column: Name) -> ColumnValues:
+        local_end, remote_end = ("src", "dst") if self.direction == OUT else ("dst", "src")
+        block = slice(self.low, self.high)
+        resolved = resolve_column(self.version.schema, EDGE, self.type_id, column)
+        endpoint = column.endpoint or (column.name if resolved.feature is None and column.name in ("src", "dst") else "")
+        if not endpoint:
+            if resolved.feature is not None:
+                edge_values = self.side.edge_columns.get(resolved.feature.name)
+                return _edge_column(self.version, self.type_id, self.side.eid[block], column) if edge_values is None else edge_values[block]
+            if column.name == "id":
+                return self.side.eid[block]
+            return self.side.weights[block] if self.side.weights.size else np.ones(self.high - self.low, np.float32)
+        is_id = not column.endpoint or (resolved.feature is None and column.name == "id")
+        if endpoint == remote_end:
+            ids = self.side.nbr[block]
+            return ids if is_id else _node_column(self.version, self._end(remote_end), resolved, column, ids)
+        rows = self._local_rows()
+        if is_id:
+            return _ids_of(self.image, self._end(local_end), rows)
+        node = self.image.nodes[self._end(local_end)]
+        if resolved.feature is None:
+            return node.weights[rows] if node.weights.size else np.ones(rows.size, np.float32)
+        return _feature_values(resolved, node.columns[resolved.feature.name], rows, column)
+
+    def remote_mask(self, term: Term) -> Mask | None:
+        """What others found of a term, where it reads what is not all held here."""
+        version = self.version
+        if len(version.parts) == version.schema.parts or reads_edge_columns(version.schema.edge_types[self.type_id], term):
+            return None
+        location, count = column_location(term.left), version.schema.parts
+        if location == "":
+            ids = self.side.eid[self.low : self.high]
+            return self.remote.match(self.type_id, term, ids, partition_choice.part_of(ids, count, "mod"), _stride(version, EDGE))
+        if location != ("dst" if self.direction == OUT else "src"):
+            return None
+        ids = self.side.nbr[self.low : self.high]
+        return self.remote.match(self.type_id, term, ids, partition_choice.part_of(ids, count, version.schema.placement), _stride(version, NODE))
+
+    def _end(self, endpoint: str) -> int:
+        edge = self.version.schema.edge_types[self.type_id]
+        return self.version.schema.node_type_id(edge.src_type if endpoint == "src" else edge.dst_type)
+
+    def _local_rows(self) -> NDArray[np.int64]:
+        if self.direction == OUT:
+            return self.image.edges[self.type_id].src_row[self.low : self.high].astype(np.int64)
+        return np.searchsorted(self.side.indptr, np.arange(self.low, self.high), side="right") - 1
+
+
+def _ids_of(image: PartImage, type_id: int, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    node = image.nodes[type_id]
+    ids: NDArray[np.int64] = rows * image.parts + image.part if node.dense else node.ids[rows]
+    return ids
+
+
+def _feature_values(resolved: ResolvedColumn, column: FeatureColumn, rows: NDArray[np.int64], operand: Name) -> ColumnValues:
+    """The values of a feature at rows of its own part."""
+    if column.indptr is not None:
+        sections: features.Sections = {}
+        assert resolved.feature is not None
+        features.read_feature_rows(resolved.feature, column, rows, sections)
+        return RaggedColumn(indptr=sections[f"f:{resolved.feature.name}.indptr"], values=sections[f"f:{resolved.feature.name}.values"])
+    is_contiguous = rows.size and rows[-1] - rows[0] == rows.size - 1 and bool((np.diff(rows) == 1).all())
+    values = column.values[rows[0] : rows[-1] + 1] if is_contiguous else column.values[rows]
+    return _vector_element(values, operand)
+
+
+def _vector_element(values: NDArray[Any], operand: Name) -> NDArray[Any]:
+    """The value of a vector that is meant, or the values themselves."""
+    return values if operand.element is None else values.reshape(values.shape[0], math.prod(values.shape[1:]))[:, operand.element]
+
+
+def _node_column(version: LocalVersion, type_id: int, resolved: ResolvedColumn, column: Name, ids: NDArray[np.int64]) -> ColumnValues:
+    """A column of nodes wherever they live."""
+    name = "weight" if resolved.feature is None else resolved.feature.name
+    return _section_values(features.node_features(version, type_id, [name], ids), column)
+
+
+def _edge_column(version: LocalVersion, type_id: int, eids: NDArray[np.int64], column: Name) -> ColumnValues:
+    """A feature of edges wherever it lives."""
+    return _section_values(features.edge_features(version, type_id, [column.name], eids), column)
+
+
+def _section_values(sections: features.Sections, column: Name) -> ColumnValues:
+    name = f"f:{column.name}"
+    if f"{name}.indptr" in sections:
+        return RaggedColumn(indptr=sections[f"{name}.indptr"], values=sections[f"{name}.values"])
+    return _vector_element(sections[name], column)
+
+
+def _block_rows(version: LocalVersion, element: int, type_id: int, predicate: Predicate) -> int:
+    """How many rows are looked at together."""
+    widest = 8
+    for term in iter_terms(predicate):
+        for column in term.columns:
+            feature = resolve_column(version.schema, element, type_id, column).feature
+            if feature is not None:
+                widest = max(widest, 8 * math.prod(feature.shape))
+    return min(_MAX_BLOCK_ROWS, max(1, _BLOCK_BYTES // widest))

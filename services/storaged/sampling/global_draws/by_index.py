@@ -1,0 +1,71 @@
+"""Draws of nodes by their numbers, each from a type of its own perhaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.random import partition_choice, rng
+from asterism_proto.errors import InvalidRequest
+from storaged.sampling.blocks import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
+from storaged.sampling.global_draws.nodes import NodeDraws, draw_local_nodes
+from storaged.sampling.global_draws.partitions import build_entries
+from storaged.sampling.version import NODE, LocalVersion, check_length, check_output_size
+
+_INDEX_LIMIT = 1 << 32
+
+
+def sample_nodes_by_index(
+    version: LocalVersion,
+    *,
+    types: Sequence[int],
+    draw_indices: NDArray[np.int64],
+    kinds: NDArray[np.int32] | None = None,
+    seed: int,
+    uniform: bool,
+    want_probabilities: bool = False,
+    checkpoint: Checkpoint = no_checkpoint,
+) -> NodeDraws:
+    """The draws of these numbers, in their order: as `storaged.sampling.nodes` draws them.
+
+    Parameters
+    ----------
+    version, types, seed, uniform, want_probabilities, checkpoint
+        As there.
+    draw_indices : int64[k]
+        In 0 .. 2^32 - 1; of draws that fall on parts held here.
+    kinds : int32[k], optional
+        The one type that each is drawn from; left out, each is drawn from all of ``types`` together.
+
+    Raises
+    ------
+    InvalidRequest, NotFound, Unavailable
+        As there.
+    """
+    check_output_size("numbers", draw_indices.size)
+    if draw_indices.size and not 0 <= int(draw_indices.min()) <= int(draw_indices.max()) < _INDEX_LIMIT:
+        raise InvalidRequest(f"numbers: found {int(draw_indices.min())} to {int(draw_indices.max())}; expected 0 to {_INDEX_LIMIT - 1}")
+    if kinds is not None:
+        check_length("kinds", kinds, draw_indices.size)
+    ids, drawn_types = np.empty(draw_indices.size, np.int64), np.empty(draw_indices.size, np.int32)
+    probabilities = np.empty(draw_indices.size, np.float64) if want_probabilities else None
+    groups: list[tuple[Sequence[int], NDArray[np.int64]]] = [(types, np.arange(draw_indices.size))]
+    if kinds is not None:
+        groups = [([int(kind)], np.flatnonzero(kinds == kind)) for kind in np.unique(kinds)]
+    pieces = [(source_types, places[block]) for source_types, places in groups for block in blocks(places.size, BLOCK_DRAWS, no_checkpoint)]
+    for i, (source_types, places) in enumerate(pieces):
+        if not places.size:
+            continue
+        if i:
+            checkpoint()
+        entries = build_entries(version, NODE, types=source_types, parts=list(version.parts), uniform=uniform)
+        draws = draw_local_nodes(entries, seed, 0, places.size, draw_indices=draw_indices[places], uniform=uniform, want_probabilities=want_probabilities)
+        if draws.ids.size < places.size:
+            for entry in partition_choice.choose_entries_at(rng.key_of(seed, rng.PART, NODE), draw_indices[places], entries.shares):
+                version.image(int(entries.shares.parts[entry]))
+        ids[places], drawn_types[places] = draws.ids, source_types[0] if draws.types is None else draws.types
+        if probabilities is not None and draws.probabilities is not None:
+            probabilities[places] = draws.probabilities
+    return NodeDraws(ids=ids, types=drawn_types, probabilities=probabilities)

@@ -1,0 +1,108 @@
+"""A race over the rows of several types and parts: arguments, heap and exclusions, for nodes and edges alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.compile.jit import as_kernel_array
+from asterism_graphkit.random import rng
+from asterism_graphkit.relabel import hash_index
+from asterism_proto.errors import InvalidRequest
+from storaged.kernels import exponential_race
+from storaged.kernels.neighbors import probabilities
+from storaged.sampling.blocks import Checkpoint, blocks, no_checkpoint
+from storaged.sampling.cancellation import StopFlag
+from storaged.sampling.version import NODE, LocalVersion, check_length, check_output_size
+from storaged.store.image import F32, I64, U8, PartImage
+
+_ROWS, _SORTED = 1 << 20, 1 << 16
+"""Rows that are run, and arrivals that are sorted, in a first block."""
+
+
+class ExponentialSelection:
+    """The first ``count`` arrivals so far, and after `finish` in order."""
+
+    def __init__(
+        self,
+        version: LocalVersion,
+        element: int,
+        *,
+        types: Sequence[int],
+        parts: Sequence[int],
+        count: int,
+        taken_ids: NDArray[np.int64],
+        taken_types: NDArray[np.int32],
+        checkpoint: Checkpoint = no_checkpoint,
+    ) -> None:
+        check_output_size("count", count)
+        self._checkpoint = checkpoint
+        check_length("taken_types", taken_types, taken_ids.size)
+        for part in parts:
+            if not 0 <= part < version.schema.parts:
+                raise InvalidRequest(f"part {part}: the space has {version.schema.parts}")
+        for type_id in types:
+            version.type_name(element, type_id)
+        self.entries = [(type_id, version.image(part)) for type_id in sorted(set(types)) for part in sorted(set(parts))]
+        rows = (image.nodes[t].rows if element == NODE else image.edges[t].outgoing.nbr.size for t, image in self.entries)
+        count = min(count, sum(rows))  # more do not arrive
+        self.keys, self.tags = np.empty(count, np.float64), np.empty(count, np.int32)
+        self.items, self.payloads = np.empty(count, np.int64), np.empty(count, np.int64)
+        self._element = element
+        self._size = 0
+        self._excluded = {t: as_kernel_array(hash_index.build_index(np.unique(taken_ids[taken_types == t]))[0]) for t in sorted(set(types))}
+
+    def add_rows(self, seed: int, type_id: int, image: PartImage, *, rows: int, ids: I64, live: U8, weights: F32, uniform: bool) -> None:
+        """Let the rows of one (type, part) take part."""
+        excluded, key = self._excluded[type_id], rng.key_of(seed, rng.EXPONENTIAL_KEY, self._element, type_id)
+        with StopFlag(self._checkpoint) as stop:
+            for block in blocks(rows, _ROWS, self._checkpoint):
+                self._size = int(
+                    exponential_race.select_rows(
+                        key,
+                        np.int32(type_id),
+                        np.int64(block.start),
+                        np.int64(block.stop),
+                        ids,
+                        np.int64(image.parts),
+                        np.int64(image.part),
+                        live,
+                        weights,
+                        uniform,
+                        excluded,
+                        hash_index.shift_of(excluded),
+                        self.keys,
+                        self.tags,
+                        self.items,
+                        self.payloads,
+                        np.int64(self._size),
+                        stop.flag,
+                    )
+                )
+                stop.check()
+
+    def finish(self) -> None:
+        """Put the arrivals in order and drop what is left of the heap."""
+        with StopFlag(self._checkpoint) as stop:
+            for block in blocks(self._size, _SORTED, self._checkpoint):
+                first, last = np.int64(self._size - block.stop), np.int64(self._size - block.start)
+                exponential_race.sort_selection(self.keys, self.tags, self.items, self.payloads, first, last, stop.flag)
+                stop.check()
+        self.keys, self.tags = self.keys[: self._size], self.tags[: self._size]
+        self.items, self.payloads = self.items[: self._size], self.payloads[: self._size]
+
+    def selected_rows(self, type_id: int, part: int) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """The rows that came from one (type, part), and their places among the arrivals; once finished."""
+        places = np.flatnonzero((self.tags == type_id) & (self.payloads >> 32 == part))
+        return as_kernel_array(self.payloads[places] & 0xFFFFFFFF), as_kernel_array(places.astype(np.uint32))
+
+    def remaining_weight(self, type_id: int, image: PartImage, *, rows: int, ids: I64, live: U8, weights: F32) -> float:
+        """The weight of the rows of one (type, part) that are not taken."""
+        excluded, sums = self._excluded[type_id], np.zeros(2, np.float64)
+        part, parts = np.int64(image.part), np.int64(image.parts)
+        for block in blocks(rows, _ROWS, self._checkpoint):
+            bounds = np.int64(block.start), np.int64(block.stop)
+            probabilities.sum_remaining_rows(*bounds, ids, parts, part, live, weights, excluded, hash_index.shift_of(excluded), sums)
+        return float(sums[0] + sums[1])

@@ -1,0 +1,461 @@
+"""Draws of neighbors: with or without replacement, by weight or uniformly, of one edge type or a union."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.compile.jit import as_kernel_array
+from asterism_graphkit.random import rng
+from asterism_proto.errors import InvalidRequest
+from storaged.kernels.neighbors import distinct_edges, distinct_nodes
+from storaged.kernels.neighbors import packed as packed_kernel
+from storaged.kernels.neighbors import replacement as kernel
+from storaged.kernels.neighbors import union as union_kernel
+from storaged.kernels.node_rows import measure_nodes, measure_rows, position_keys
+from storaged.sampling.blocks import BLOCK_EDGES, Checkpoint, blocks, blocks_by_work, no_checkpoint, nodes_per_block
+from storaged.sampling.cancellation import StopFlag
+from storaged.sampling.neighbors.probabilities import EdgeSource, UnionDraws, write_probabilities
+from storaged.sampling.neighbors.top_k import degrees
+from storaged.sampling.node_lookup import (
+    AdjacencyAddresses,
+    LocatedNodes,
+    adjacency_addresses,
+    end_types,
+    locate_nodes,
+    resolve_local_types,
+    select_adjacency,
+)
+from storaged.sampling.version import LocalVersion, check_length, check_output_size
+from storaged.store.image import EMPTY_F32, EMPTY_F64, EMPTY_U32, EMPTY_U64, AdjacencyImage, PartImage
+
+NEIGHBOR_ELEMENT = 3
+"""Beside the elements 1 and 2 under rng.RACE."""
+_MIN_SELECT_NODES = 64
+"""Nodes up to which races are not cut into blocks."""
+_F32, _F64 = as_kernel_array(EMPTY_F32), as_kernel_array(EMPTY_F64)
+_U32, _U64 = as_kernel_array(EMPTY_U32), as_kernel_array(EMPTY_U64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NeighborDraws:
+    """Drawn neighbors, a row per node of the request."""
+
+    ids: NDArray[np.int64]
+    """int64[m, count], -1 for none."""
+    types: NDArray[np.int32] | None
+    """int32[m, count], edge types, -1 for none; None where only one was asked for."""
+    weights: NDArray[np.float32] | None
+    """float32[m, count], 0 for none; when wanted."""
+    eids: NDArray[np.int64] | None
+    """int64[m, count], -1 for none; when wanted."""
+    probabilities: NDArray[np.float64] | None
+    """float64[m, count], 0 for none; when wanted."""
+    times: NDArray[np.int64] | NDArray[np.float64] | None = None
+    """[m, count], 0 for none; when wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DrawParams:
+    """What decides a draw, beside the node."""
+
+    seed: int
+    hop: int
+    direction: int
+    count: int
+    replace: bool
+    uniform: bool
+    slot_key: np.uint64
+    """Of draws within an edge type."""
+    type_key: np.uint64
+    """Of choices among edge types."""
+    distinct_neighbors: bool
+    """Without replacement of neighbors, not of edges."""
+
+    def selection_key(self, edge_type: int) -> np.uint64:
+        """Of races among edges of a type."""
+        return rng.key_of(self.seed, rng.EXPONENTIAL_KEY, NEIGHBOR_ELEMENT, self.direction, self.hop, edge_type)
+
+
+def _keys(key: np.uint64, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The keys of positions under ``key``, read-only."""
+    out = np.empty(positions.size, np.uint64)
+    position_keys(key, positions, out)
+    return as_kernel_array(out)
+
+
+def sample_neighbors(
+    version: LocalVersion,
+    *,
+    edge_types: Sequence[int],
+    node_type: int,
+    ids: NDArray[np.int64],
+    types: NDArray[np.int32] | None = None,
+    positions: NDArray[np.int64],
+    count: int,
+    replace: bool,
+    uniform: bool,
+    direction: int,
+    seed: int,
+    hop: int,
+    want_weights: bool,
+    want_edge_ids: bool,
+    want_probabilities: bool = False,
+    distinct_neighbors: bool = False,
+    checkpoint: Checkpoint = no_checkpoint,
+) -> NeighborDraws:
+    """Draw ``count`` neighbors of each node from the union of edge types.
+
+    Parameters
+    ----------
+    version : Version
+    edge_types : sequence of int
+        Whose edges make up the union, in the order in which it is taken.
+    node_type : int
+        Of all ids; -1: see ``types``.
+    ids : int64[m]
+        Nodes that live in parts held here; -1 and unknown ids have no neighbors.
+    types : int32[m], optional
+        Node types, where ``node_type`` is -1. In a space of global ids they may be left out.
+    positions : int64[m]
+        Of each node in the whole request: a draw is a function of (seed, hop, direction, position, its number) and the
+        node alone, whoever answers and with whatever else.
+    count : int
+    replace : bool
+        Without, nodes of at most ``count`` edges have all of them, in adjacency order.
+    uniform : bool
+        Every edge alike, instead of by weight.
+    direction : int
+        1 out, 2 in.
+    seed, hop : int
+    want_weights, want_edge_ids, want_probabilities : bool
+    distinct_neighbors : bool
+        ``count`` different neighbors, as far as there are: a neighbor is drawn once, by all edges to it together, and with it
+        one of them. Without replacement and probabilities.
+    checkpoint : callable
+        Called between blocks of nodes; may raise.
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        Where a type, count or direction is impossible, or a part is not held here.
+    """
+    check_output_size("neighbors", ids.size, count)
+    check_length("positions", positions, ids.size)
+    if distinct_neighbors and (replace or want_probabilities):
+        raise InvalidRequest("different neighbors are drawn without replacement, and without their probabilities")
+    local_types = resolve_local_types(version, edge_types, node_type, direction)
+    params = _DrawParams(
+        seed=seed,
+        hop=hop,
+        direction=direction,
+        count=count,
+        replace=replace,
+        uniform=uniform,
+        slot_key=rng.key_of(seed, rng.NEIGHBOR, direction, hop),
+        type_key=rng.key_of(seed, rng.NEIGHBOR_TYPE, direction, hop),
+        distinct_neighbors=distinct_neighbors,
+    )
+    size = ids.size * count
+    columns = _NeighborColumns.empty(size, types=len(edge_types) > 1, weights=want_weights, eids=want_edge_ids, probabilities=want_probabilities)
+    reads_all_edges = not replace and (len(edge_types) > 1 or distinct_neighbors) and ids.size > _MIN_SELECT_NODES
+    node_blocks = blocks(ids.size, nodes_per_block(count), checkpoint)
+    if reads_all_edges:  # races look at all edges of a node
+        degree_counts = degrees(version, edge_types=edge_types, node_type=node_type, ids=ids, types=types, direction=direction, checkpoint=checkpoint)
+        node_blocks = blocks_by_work(degree_counts.sum(axis=1) + count, BLOCK_EDGES, checkpoint)
+    with StopFlag(checkpoint) as stop:
+        for block in node_blocks if count else ():
+            is_single_block = block.stop - block.start == ids.size
+            block_ids, block_positions, block_columns = (ids, positions, columns) if is_single_block else (ids[block], positions[block], columns.slice_rows(block, count))
+            for nodes in locate_nodes(version, node_type, block_ids, types if types is None or is_single_block else types[block]):
+                union = [edge_type for edge_type, local_type in zip(edge_types, local_types, strict=True) if local_type == nodes.type_id]
+                if union:
+                    _draw_for_type(version, nodes, union, as_kernel_array(block_positions[nodes.places] if nodes.places.size else block_positions), params, block_columns, stop)
+    return columns.to_draws((ids.size, count))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _NeighborColumns:
+    """Flat columns of the answer, [m * count]."""
+
+    ids: NDArray[np.int64]
+    types: NDArray[np.int32] | None
+    weights: NDArray[np.float32] | None
+    eids: NDArray[np.int64] | None
+    probabilities: NDArray[np.float64] | None
+
+    @classmethod
+    def empty(cls, size: int, *, types: bool, weights: bool, eids: bool, probabilities: bool) -> _NeighborColumns:
+        """Return an answer without neighbors, of the columns that are wanted."""
+        return cls(
+            ids=np.full(size, -1, np.int64),
+            types=np.full(size, -1, np.int32) if types else None,
+            weights=np.zeros(size, np.float32) if weights else None,
+            eids=np.full(size, -1, np.int64) if eids else None,
+            probabilities=np.zeros(size, np.float64) if probabilities else None,
+        )
+
+    def slice_rows(self, block: slice, count: int) -> _NeighborColumns:
+        """Return the rows of some nodes: views."""
+        selected = slice(block.start * count, block.stop * count)
+        return _NeighborColumns(
+            ids=self.ids[selected],
+            types=None if self.types is None else self.types[selected],
+            weights=None if self.weights is None else self.weights[selected],
+            eids=None if self.eids is None else self.eids[selected],
+            probabilities=None if self.probabilities is None else self.probabilities[selected],
+        )
+
+    def to_draws(self, shape: tuple[int, int]) -> NeighborDraws:
+        """Return the columns by node."""
+        return NeighborDraws(
+            ids=self.ids.reshape(shape),
+            types=None if self.types is None else self.types.reshape(shape),
+            weights=None if self.weights is None else self.weights.reshape(shape),
+            eids=None if self.eids is None else self.eids.reshape(shape),
+            probabilities=None if self.probabilities is None else self.probabilities.reshape(shape),
+        )
+
+    @property
+    def only_ids(self) -> bool:
+        """Whether slots are of no use once ids are in place."""
+        return self.types is None and self.weights is None and self.eids is None and self.probabilities is None
+
+
+def _draw_for_type(version: LocalVersion, nodes: LocatedNodes, union: list[int], positions: NDArray[np.int64], params: _DrawParams, columns: _NeighborColumns, stop: StopFlag) -> None:
+    """Draw for the nodes of one type, and put their neighbors in place."""
+    sides = [adjacency_addresses(version, edge_type, params.direction, uniform=params.uniform) for edge_type in union]
+    type_indices = np.empty(nodes.rows.size * params.count if len(union) > 1 else 0, np.int32)
+    if params.replace:
+        slots = _draw_with_replacement(nodes, sides, positions, params, type_indices, columns, stop)
+    elif params.distinct_neighbors and len(union) > 1:
+        slots = _select_union_nodes(version, nodes, union, sides, positions, params, type_indices, stop)
+    elif params.distinct_neighbors:
+        slots = np.full(nodes.rows.size * params.count, -1, np.int64)
+        for image, node_indices in nodes.iter_parts(version):
+            _draw_distinct_nodes(image, node_indices, nodes.rows[node_indices], union[0], positions[node_indices], params, slots, stop)
+    elif len(union) == 1:
+        slots = _draw_distinct_edges(nodes, union[0], sides[0], positions, params, columns, stop)
+    else:
+        slots = np.full(nodes.rows.size * params.count, -1, np.int64)
+        type_indices.fill(-1)
+        for image, node_indices in nodes.iter_parts(version):
+            _select_union_edges(image, node_indices, nodes.rows[node_indices], union, positions[node_indices], params, type_indices, slots, stop)
+    if columns.only_ids and slots.size == 0:
+        return
+    type_indices, slots = as_kernel_array(type_indices), as_kernel_array(slots)
+    _gather_columns(version, nodes, union, params, type_indices, slots, columns)
+    if columns.probabilities is not None:
+        for image, node_indices in nodes.iter_parts(version):
+            _write_probabilities(image, nodes, node_indices, union, params, type_indices, slots, columns.probabilities, stop)
+
+
+def _draw_with_replacement(
+    nodes: LocatedNodes,
+    sides: list[AdjacencyAddresses],
+    positions: NDArray[np.int64],
+    params: _DrawParams,
+    type_indices: NDArray[np.int32],
+    columns: _NeighborColumns,
+    stop: StopFlag,
+) -> NDArray[np.int64]:
+    """Put drawn ids in place, and give the slots where something else of them is wanted."""
+    if len(sides) > 1:
+        kernel.choose_types(_keys(params.type_key, positions), _type_weights(nodes, sides), np.int64(params.count), type_indices, stop.flag)
+        stop.check()
+    slots = np.full(0 if columns.only_ids else nodes.rows.size * params.count, -1, np.int64)
+    if len(sides) == 1 and sides[0].all_packed:
+        (side,) = sides
+        draw_inputs = params.slot_key, positions, nodes.places, nodes.parts, nodes.rows, np.int64(params.count)
+        packed_kernel.draw_packed(*draw_inputs, side.indptr, side.narrow, side.packed, side.cold, columns.ids, slots, stop.flag)
+        stop.check()
+        return slots
+    type_indices = as_kernel_array(type_indices)
+    for type_index, side in enumerate(sides):
+        kernel.draw_slots(
+            params.slot_key,
+            positions,
+            nodes.places,
+            nodes.parts,
+            nodes.rows,
+            np.int64(params.count),
+            type_indices,
+            np.int32(type_index),
+            side.indptr,
+            side.hot,
+            side.cold,
+            side.nbr,
+            columns.ids,
+            slots,
+            stop.flag,
+        )
+        stop.check()
+    return slots
+
+
+def _draw_distinct_edges(
+    nodes: LocatedNodes, edge_type: int, side: AdjacencyAddresses, positions: NDArray[np.int64], params: _DrawParams, columns: _NeighborColumns, stop: StopFlag
+) -> NDArray[np.int64]:
+    """The same without replacement, from one edge type."""
+    buffered_rows = 2 * distinct_edges.TILE if columns.only_ids else nodes.rows.size
+    slots = np.empty(buffered_rows * params.count, np.int64)
+    distinct_edges.draw_distinct_edges(
+        params.slot_key,
+        params.selection_key(edge_type),
+        positions,
+        nodes.places,
+        nodes.parts,
+        nodes.rows,
+        np.int64(params.count),
+        side.indptr,
+        side.weights,
+        side.sums,
+        side.hot,
+        side.cold,
+        side.nbr,
+        columns.ids,
+        slots,
+        stop.flag,
+    )
+    stop.check()
+    return slots[:0] if columns.only_ids else slots
+
+
+def _draw_distinct_nodes(
+    image: PartImage,
+    nodes: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    edge_type: int,
+    positions: NDArray[np.int64],
+    params: _DrawParams,
+    slots: NDArray[np.int64],
+    stop: StopFlag,
+) -> None:
+    """Draw different neighbors along one edge type, for the nodes of one part."""
+    side, part_slots = select_adjacency(image, edge_type, params.direction), np.empty(rows.size * params.count, np.int64)
+    weights, sums, alias_thresholds, alias_fractions = (_F32, _F64, _U64, _U32) if params.uniform else (side.weights, side.sums, side.hot, side.cold)
+    keys, selection_keys = _keys(params.slot_key, positions), _keys(params.selection_key(edge_type), positions)
+    distinct_nodes.draw_distinct_nodes(keys, selection_keys, as_kernel_array(rows), np.int64(params.count), side.indptr, side.nbr, weights, sums, alias_thresholds, alias_fractions, part_slots, stop.flag)
+    stop.check()
+    slots.reshape(-1, params.count)[nodes] = part_slots.reshape(-1, params.count)
+
+
+def _select_union_nodes(
+    version: LocalVersion,
+    nodes: LocatedNodes,
+    union: list[int],
+    sides: list[AdjacencyAddresses],
+    positions: NDArray[np.int64],
+    params: _DrawParams,
+    type_indices: NDArray[np.int32],
+    stop: StopFlag,
+) -> NDArray[np.int64]:
+    """Draw different neighbors along several edge types: one exponential race over all of them."""
+    slots = np.empty(nodes.rows.size * params.count, np.int64)
+    union_kernel.select_union_nodes(
+        as_kernel_array(np.stack([_keys(params.selection_key(edge_type), positions) for edge_type in union])),
+        nodes.parts,
+        nodes.rows,
+        np.int64(params.count),
+        as_kernel_array(np.array([end_types(version, edge_type, params.direction)[1] for edge_type in union], np.int32)),
+        as_kernel_array(np.stack([side.indptr for side in sides])),
+        as_kernel_array(np.stack([side.nbr for side in sides])),
+        as_kernel_array(np.stack([side.weights for side in sides])),
+        type_indices,
+        slots,
+        stop.flag,
+    )
+    stop.check()
+    return slots
+
+
+def _type_weights(nodes: LocatedNodes, sides: list[AdjacencyAddresses]) -> NDArray[np.float64]:
+    """float64[types, m]: what each edge type weighs at each node, read-only."""
+    out = np.empty((len(sides), nodes.rows.size), np.float64)
+    for t, side in enumerate(sides):
+        measure_nodes(nodes.parts, nodes.rows, side.indptr, side.sums, out[t])
+    return as_kernel_array(out)
+
+
+def _select_union_edges(
+    image: PartImage,
+    nodes: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    union: list[int],
+    positions: NDArray[np.int64],
+    params: _DrawParams,
+    type_indices: NDArray[np.int32],
+    slots: NDArray[np.int64],
+    stop: StopFlag,
+) -> None:
+    """Draw without replacement from several edge types: one exponential race over all of their edges, for the nodes of one part."""
+    count, rows = np.int64(params.count), as_kernel_array(rows)
+    sides = [select_adjacency(image, edge_type, params.direction) for edge_type in union]
+    degrees = as_kernel_array(_total_weights(rows, sides, uniform=True))
+    sizes, keys = np.zeros(rows.size, np.int64), np.empty(rows.size * params.count, np.float64)
+    part_type_indices, part_slots = np.empty(keys.size, np.int32), np.empty(keys.size, np.int64)
+    for type_index, side in enumerate(sides):
+        weights = _F32 if params.uniform else side.weights
+        selection_keys = _keys(params.selection_key(union[type_index]), positions)
+        union_kernel.select_union_edges(selection_keys, rows, degrees, count, np.int32(type_index), side.indptr, weights, sizes, keys, part_type_indices, part_slots, stop.flag)
+    stop.check()
+    union_kernel.sort_union(degrees, count, sizes, keys, part_type_indices, part_slots, stop.flag)
+    stop.check()
+    type_indices.reshape(-1, params.count)[nodes] = part_type_indices.reshape(-1, params.count)
+    slots.reshape(-1, params.count)[nodes] = part_slots.reshape(-1, params.count)
+
+
+def _total_weights(rows: NDArray[np.int64], sides: list[AdjacencyImage], *, uniform: bool) -> NDArray[np.float64]:
+    """float64[m]: what all edge types together weigh at each of one part's rows."""
+    out = np.empty((len(sides), rows.size), np.float64)
+    for t, side in enumerate(sides):
+        measure_rows(rows, side.indptr, _F64 if uniform else side.sums, out[t])
+    total: NDArray[np.float64] = out.sum(axis=0)
+    return total
+
+
+def _write_probabilities(
+    image: PartImage,
+    nodes: LocatedNodes,
+    node_indices: NDArray[np.int64],
+    union: list[int],
+    params: _DrawParams,
+    type_indices: NDArray[np.int32],
+    slots: NDArray[np.int64],
+    out: NDArray[np.float64],
+    stop: StopFlag,
+) -> None:
+    """Put the probabilities of one part's draws in place."""
+    sides = [select_adjacency(image, edge_type, params.direction) for edge_type in union]
+    rows = as_kernel_array(nodes.rows[node_indices])
+    draws = UnionDraws(
+        count=params.count,
+        rows=rows,
+        places=as_kernel_array(nodes.places[node_indices] if nodes.places.size else node_indices),
+        sources=[EdgeSource(indptr=side.indptr, weights=_F32 if params.uniform else side.weights) for side in sides],
+        totals=as_kernel_array(_total_weights(rows, sides, uniform=params.uniform)),
+        degrees=as_kernel_array(_total_weights(rows, sides, uniform=True)),
+        type_indices=as_kernel_array(type_indices.reshape(-1, params.count)[node_indices].reshape(-1)) if type_indices.size else type_indices,
+        slots=as_kernel_array(slots.reshape(-1, params.count)[node_indices].reshape(-1)),
+    )
+    write_probabilities(draws, replace=params.replace, out=out, stop=stop)
+
+
+def _gather_columns(
+    version: LocalVersion, nodes: LocatedNodes, union: list[int], params: _DrawParams, type_indices: NDArray[np.int32], slots: NDArray[np.int64], columns: _NeighborColumns
+) -> None:
+    """Put what is wanted of the drawn slots in place; ids are there unless they were drawn from a union without replacement, or are different."""
+    count = np.int64(params.count)
+    if columns.types is not None:
+        kernel.write_types(slots, nodes.places, count, type_indices, as_kernel_array(np.array(union, np.int32)), columns.types)
+    for i, edge_type in enumerate(union):
+        side, type_index = adjacency_addresses(version, edge_type, params.direction), np.int32(i)
+        if not params.replace and (len(union) > 1 or params.distinct_neighbors):
+            kernel.gather_ids(slots, nodes.places, nodes.parts, count, type_indices, type_index, side.nbr, columns.ids)
+        if columns.eids is not None:
+            kernel.gather_ids(slots, nodes.places, nodes.parts, count, type_indices, type_index, side.eid, columns.eids)
+        if columns.weights is not None:
+            kernel.gather_weights(slots, nodes.places, nodes.parts, count, type_indices, type_index, side.weights, columns.weights)

@@ -1,0 +1,270 @@
+"""Draws of neighbors among the edges that are seen until a time, each node's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace as replaced
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.arrays.time_keys import decode_times, limit_keys
+from asterism_graphkit.compile.jit import as_kernel_array
+from asterism_graphkit.operators.khop import ALL_NEIGHBORS, Neighbors
+from asterism_graphkit.random import rng
+from asterism_model.schema.time_columns import edge_time_dtype
+from asterism_proto.errors import InvalidRequest, Unavailable
+from storaged.kernels.neighbors import replacement as gather
+from storaged.kernels.neighbors import temporal as kernel
+from storaged.sampling.blocks import BLOCK_NODES, Checkpoint, blocks, no_checkpoint, nodes_per_block
+from storaged.sampling.cancellation import StopFlag
+from storaged.sampling.neighbors.neighbors import NeighborDraws
+from storaged.sampling.node_lookup import IN, AdjacencyAddresses, LocatedNodes, adjacency_addresses, end_types, locate_nodes, resolve_local_types
+from storaged.sampling.version import LocalVersion, check_length, check_output_size, check_row_count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TemporalFilter:
+    """Until when edges are seen."""
+
+    times: NDArray[np.int64] | NDArray[np.float64]
+    """[m], of each node."""
+    strict: bool
+    """Edges of that time itself are not."""
+    last: bool
+    """The latest edges are taken, instead of drawing from all that are seen."""
+    want_times: bool
+
+    def for_block(self, block: slice) -> TemporalFilter:
+        """Return the same of the nodes of a block."""
+        return replaced(self, times=self.times[block])
+
+    def for_places(self, places: NDArray[np.int64] | NDArray[np.int32]) -> TemporalFilter:
+        """The same of the nodes at these places."""
+        return replaced(self, times=self.times[places])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DrawParams:
+    """What decides a draw, beside the node and its time."""
+
+    seed: int
+    hop: int
+    direction: int
+    count: int
+    replace: bool
+    strategy: int
+
+    def key(self, stage: int) -> np.uint64:
+        """Of draws (0), and of races among what they left (1)."""
+        return rng.key_of(self.seed, rng.TEMPORAL, self.direction, self.hop, stage)
+
+
+def sample_temporal_neighbors(
+    version: LocalVersion,
+    *,
+    edge_types: Sequence[int],
+    node_type: int,
+    ids: NDArray[np.int64],
+    types: NDArray[np.int32] | None = None,
+    positions: NDArray[np.int64],
+    count: int,
+    replace: bool,
+    uniform: bool,
+    direction: int,
+    seed: int,
+    hop: int,
+    want_weights: bool,
+    want_edge_ids: bool,
+    temporal_filter: TemporalFilter,
+    checkpoint: Checkpoint = no_checkpoint,
+) -> NeighborDraws:
+    """Draw ``count`` neighbors of each node from the edges of a union of edge types that it sees.
+
+    Parameters
+    ----------
+    temporal_filter : Until
+        Of each node.
+    version, edge_types, node_type, ids, types, positions, count, replace, uniform, direction, seed, hop, want_weights, want_edge_ids
+        As of `storaged.sampling.neighbors.neighbors.neighbors`.
+    checkpoint : callable
+        As there.
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        As there; where an edge type has no time, or times of the union are whole numbers and floats.
+    """
+    check_output_size("neighbors", ids.size, count)
+    check_length("positions", positions, ids.size)
+    check_length("times", temporal_filter.times, ids.size)
+    local_types = resolve_local_types(version, edge_types, node_type, direction)
+    floats = {_has_float_times(version, edge_type, direction) for edge_type in edge_types}
+    if len(floats) > 1:
+        raise InvalidRequest("times of these edge types are whole numbers and floats; ask for those of one kind at a time")
+    params = _draw_params(temporal_filter, seed=seed, hop=hop, direction=direction, count=count, replace=replace, uniform=uniform)
+    size = ids.size * count
+    out, out_types = np.full(size, -1, np.int64), np.full(size, -1, np.int32)
+    weights, eids = np.zeros(size if want_weights else 0, np.float32), np.full(size if want_edge_ids else 0, -1, np.int64)
+    keys = np.zeros(size if temporal_filter.want_times else 0, np.int64)
+    with StopFlag(checkpoint) as stop:
+        for block in blocks(ids.size, min(nodes_per_block(count), BLOCK_NODES), checkpoint) if count else ():
+            out_slice = slice(block.start * count, block.stop * count)
+            block_positions, block_filter = positions[block], temporal_filter if block.stop - block.start == ids.size else temporal_filter.for_block(block)
+            for nodes in locate_nodes(version, node_type, ids[block], None if types is None else types[block]):
+                union = [edge_type for edge_type, local_type in zip(edge_types, local_types, strict=True) if local_type == nodes.type_id]
+                if not union:
+                    continue
+                node_filter = block_filter.for_places(nodes.places) if nodes.places.size else block_filter
+                sides = [_temporal_addresses(version, edge_type, direction) for edge_type in union]
+                type_indices, slots = _draw(version, nodes, union, sides, as_kernel_array(block_positions[nodes.places] if nodes.places.size else block_positions), params, node_filter, stop)
+                gather.write_types(slots, nodes.places, np.int64(count), type_indices, as_kernel_array(np.array(union, np.int32)), out_types[out_slice])
+                for type_index, side in enumerate(sides):
+                    gather_inputs = slots, nodes.places, nodes.parts, np.int64(count), type_indices, np.int32(type_index)
+                    gather.gather_ids(*gather_inputs, side.nbr, out[out_slice])
+                    if want_edge_ids:
+                        gather.gather_ids(*gather_inputs, side.eid, eids[out_slice])
+                    if want_weights:
+                        gather.gather_weights(*gather_inputs, side.weights, weights[out_slice])
+                    if temporal_filter.want_times:
+                        gather.gather_ids(*gather_inputs, side.when, keys[out_slice])
+    shape = (ids.size, count)
+    return NeighborDraws(
+        ids=out.reshape(shape),
+        types=out_types.reshape(shape) if len(edge_types) > 1 else None,
+        weights=weights.reshape(shape) if want_weights else None,
+        eids=eids.reshape(shape) if want_edge_ids else None,
+        probabilities=None,
+        times=decode_times(keys, is_float=floats.pop()).reshape(shape) if temporal_filter.want_times else None,
+    )
+
+
+def expand_temporal(
+    version: LocalVersion,
+    *,
+    seed: int,
+    direction: int,
+    replace: bool,
+    uniform: bool,
+    want_eids: bool,
+    want_weights: bool,
+    edge_type: int,
+    hop: int,
+    count: int,
+    ids: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    temporal_filter: TemporalFilter,
+    checkpoint: Checkpoint = no_checkpoint,
+) -> Neighbors:
+    """As `storaged.sampling.subgraphs.expand.expand` along an edge type that has times: of each node what it sees, -1 all of it, the earliest first.
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        As there.
+    """
+    check_length("times", temporal_filter.times, ids.size)
+    side, sizes = _temporal_addresses(version, edge_type, direction), np.zeros(ids.size, np.int32)
+    (nodes,) = locate_nodes(version, end_types(version, edge_type, direction)[0], ids, None)
+    if count == ALL_NEIGHBORS:
+        limits = _limits(version, edge_type, direction, temporal_filter)
+        total = int(kernel.count_visible_edges(nodes.parts, nodes.rows, limits, side.indptr, side.when, side.order, sizes))
+        check_row_count("neighbors", total)
+        slots = np.empty(total, np.int64)
+        kernel.list_visible_edges(nodes.parts, nodes.rows, side.indptr, side.order, as_kernel_array(sizes), slots)
+    else:
+        check_row_count("neighbors", ids.size * count)
+        params = _draw_params(temporal_filter, seed=seed, hop=hop, direction=direction, count=count, replace=replace, uniform=uniform)
+        slots, total = np.empty(ids.size * count, np.int64), 0
+        with StopFlag(checkpoint) as stop:
+            for block in blocks(ids.size, min(nodes_per_block(count), BLOCK_NODES), checkpoint) if count else ():
+                block_nodes = replaced(nodes, parts=nodes.parts[block], rows=nodes.rows[block])
+                _, block_slots = _draw(version, block_nodes, [edge_type], [side], as_kernel_array(positions[block]), params, temporal_filter.for_block(block), stop)
+                total += int(kernel.compact_slots(block_slots, np.int64(count), sizes[block], slots[total:]))
+    gather_inputs = nodes.parts, as_kernel_array(sizes), as_kernel_array(slots[:total])
+    out, eids, keys = np.empty(total, np.int64), np.empty(total if want_eids else 0, np.int64), np.empty(total if temporal_filter.want_times else 0, np.int64)
+    weights = np.empty(total if want_weights else 0, np.float32)
+    kernel.gather_ragged_ids(*gather_inputs, side.nbr, out)
+    if want_eids:
+        kernel.gather_ragged_ids(*gather_inputs, side.eid, eids)
+    if want_weights:
+        kernel.gather_ragged_weights(*gather_inputs, side.weights, weights)
+    if temporal_filter.want_times:
+        kernel.gather_ragged_ids(*gather_inputs, side.when, keys)
+    return Neighbors(
+        sizes=sizes,
+        ids=out,
+        eids=eids if want_eids else None,
+        weights=weights if want_weights else None,
+        times=decode_times(keys, is_float=_has_float_times(version, edge_type, direction)) if temporal_filter.want_times else None,
+    )
+
+
+def _draw_params(temporal_filter: TemporalFilter, *, seed: int, hop: int, direction: int, count: int, replace: bool, uniform: bool) -> _DrawParams:
+    if temporal_filter.last and replace:
+        raise InvalidRequest("the last neighbors are taken without replacement")
+    strategy = kernel.LAST if temporal_filter.last else kernel.UNIFORM if uniform else kernel.WEIGHTED
+    return _DrawParams(seed=seed, hop=hop, direction=direction, count=count, replace=replace, strategy=strategy)
+
+
+def _has_float_times(version: LocalVersion, edge_type: int, direction: int) -> bool:
+    """Whether the times that an edge type is seen by are floats; InvalidRequest where there are none."""
+    dtype = edge_time_dtype(version.schema, edge_type, incoming=direction == IN)
+    if not dtype:
+        name = version.schema.edge_types[edge_type].name
+        raise InvalidRequest(f"edge type {name!r} has no time, and its neighbors have none; declare which feature is one in the schema")
+    return dtype == "float64"
+
+
+def _temporal_addresses(version: LocalVersion, edge_type: int, direction: int) -> AdjacencyAddresses:
+    """The adjacencies of an edge type, where every one that has edges has their times."""
+    side = adjacency_addresses(version, edge_type, direction)
+    if bool(((side.nbr > 0) & (side.order == 0)).any()):
+        raise Unavailable(
+            f"version {version.version}: its image has no times of {version.schema.edge_types[edge_type].name!r}; build the version again"
+        )
+    return side
+
+
+def _limits(version: LocalVersion, edge_type: int, direction: int, temporal_filter: TemporalFilter) -> NDArray[np.int64]:
+    """int64[m], read-only."""
+    return as_kernel_array(limit_keys(temporal_filter.times, strict=temporal_filter.strict, is_float=_has_float_times(version, edge_type, direction)))
+
+
+def _draw(
+    version: LocalVersion,
+    nodes: LocatedNodes,
+    union: Sequence[int],
+    sides: Sequence[AdjacencyAddresses],
+    positions: NDArray[np.int64],
+    params: _DrawParams,
+    temporal_filter: TemporalFilter,
+    stop: StopFlag,
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The edge type, as a place in the union, and the slot of each draw; the types are left out of a union of one."""
+    slots = np.empty(nodes.rows.size * params.count, np.int64)
+    type_indices = np.empty(slots.size if len(union) > 1 else 0, np.int32)
+    is_weighted = params.strategy == kernel.WEIGHTED
+    no_addresses = np.zeros(sides[0].indptr.size, np.uint64)
+    kernel.draw_temporal(
+        params.key(0),
+        params.key(1),
+        positions,
+        nodes.parts,
+        nodes.rows,
+        as_kernel_array(np.stack([_limits(version, edge_type, params.direction, temporal_filter) for edge_type in union])),
+        np.int64(params.count),
+        params.replace,
+        np.int64(params.strategy),
+        as_kernel_array(np.stack([side.indptr for side in sides])),
+        as_kernel_array(np.stack([side.when for side in sides])),
+        as_kernel_array(np.stack([side.order for side in sides])),
+        as_kernel_array(np.stack([side.weights if is_weighted else no_addresses for side in sides])),
+        as_kernel_array(np.stack([side.time_sums if is_weighted else no_addresses for side in sides])),
+        type_indices,
+        slots,
+        stop.flag,
+    )
+    stop.check()
+    return as_kernel_array(type_indices), as_kernel_array(slots)

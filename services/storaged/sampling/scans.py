@@ -1,0 +1,190 @@
+"""Scans: everything of one type in one part, in canonical order, resumed by a row number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.random import partition_choice
+from asterism_proto.errors import InvalidRequest
+from storaged.sampling.features import Sections, read_feature_rows
+from storaged.sampling.version import EDGE, MAX_OUTPUTS, NODE, LocalVersion, check_length
+from storaged.store.image import PartImage
+
+DEFAULT_ROWS = 65536
+
+
+def _check_page(version: LocalVersion, part: int, cursor: int, limit: int) -> tuple[PartImage, int]:
+    if not 0 <= part < version.schema.parts:
+        raise InvalidRequest(f"part {part}: the space has {version.schema.parts}")
+    if cursor < 0:
+        raise InvalidRequest(f"cursor {cursor}: expected 0, or the next cursor of an answer")
+    if not 0 <= limit <= MAX_OUTPUTS:
+        raise InvalidRequest(f"limit {limit}: expected 0 (the server's choice) to {MAX_OUTPUTS}")
+    return version.image(part), limit or DEFAULT_ROWS
+
+
+def read_nodes(version: LocalVersion, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]) -> tuple[Sections, int]:
+    """Live nodes of a part by id, from a row on.
+
+    Parameters
+    ----------
+    version : Version
+    type_id, part : int
+    cursor : int
+        A row; 0 starts.
+    limit : int
+        How many nodes at most; 0 is ``DEFAULT_ROWS``.
+    names : sequence of str
+        Features.
+
+    Returns
+    -------
+    sections : dict
+        ``ids`` int64[k], ``weights`` float32[k], features as in `storaged.sampling.node_features`.
+    next_cursor : int
+        -1: that was all.
+
+    Raises
+    ------
+    InvalidRequest, NotFound, Unavailable
+    """
+    version.type_name(NODE, type_id)
+    image, limit = _check_page(version, part, cursor, limit)
+    node = image.nodes[type_id]
+    features = [version.schema.node_types[type_id].feature(name) for name in names if name != "weight"]
+    if node.live.size:
+        first = int(np.searchsorted(node.live_rows, cursor))
+        rows = node.live_rows[first : first + limit].astype(np.int64)
+        next_cursor = int(node.live_rows[first + limit]) if first + limit < node.live_rows.size else -1
+    else:
+        stop = min(cursor + limit, node.rows)
+        rows = np.arange(min(cursor, stop), stop, dtype=np.int64)
+        next_cursor = stop if stop < node.rows else -1
+    sections: Sections = {
+        "ids": rows * image.parts + image.part if node.dense else node.ids[rows],
+        "weights": node.weights[rows] if node.weights.size else np.ones(rows.size, np.float32),
+    }
+    if "weight" in names:
+        sections["f:weight"] = sections["weights"]
+    for feature in features:
+        read_feature_rows(feature, node.columns[feature.name], rows, sections)
+    return sections, next_cursor
+
+
+def read_nodes_at(version: LocalVersion, type_id: int, parts: NDArray[np.int32], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The ids of nodes by their places among a part's live nodes, as `read_nodes` goes through them.
+
+    Parameters
+    ----------
+    version, type_id
+        As in `read_nodes`.
+    parts : int32[m]
+    places : int64[m]
+
+    Returns
+    -------
+    int64[m]
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        Where a part has no such place, or is not held here.
+    """
+    version.type_name(NODE, type_id)
+    out = np.empty(places.size, np.int64)
+    for image, indices in _group_by_part(version, parts, places):
+        node, rows = image.nodes[type_id], places[indices]
+        _check_places(rows, node.count, image.part, f"nodes of type {type_id}")
+        if node.live.size:
+            rows = node.live_rows[rows].astype(np.int64)
+        out[indices] = rows * image.parts + image.part if node.dense else node.ids[rows]
+    return out
+
+
+def read_edges_at(version: LocalVersion, type_id: int, parts: NDArray[np.int32], places: NDArray[np.int64]) -> Sections:
+    """Edges by their places in a part, as `read_edges` goes through them.
+
+    Parameters
+    ----------
+    version, type_id
+        As in `read_edges`.
+    parts : int32[m]
+    places : int64[m]
+
+    Returns
+    -------
+    dict
+        ``src``, ``dst``, ``eids`` int64[m], ``weights`` float32[m].
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        Where a part has no such place, or is not held here.
+    """
+    version.type_name(EDGE, type_id)
+    out: Sections = {name: np.empty(places.size, np.int64) for name in ("src", "dst", "eids")}
+    out["weights"] = np.empty(places.size, np.float32)
+    for image, indices in _group_by_part(version, parts, places):
+        slots = places[indices]
+        _check_places(slots, image.edges[type_id].outgoing.nbr.size, image.part, f"edges of type {type_id}")
+        for name, column in _read_slots(version, image, type_id, slots).items():
+            out[name][indices] = column
+    return out
+
+
+def _group_by_part(version: LocalVersion, parts: NDArray[np.int32], places: NDArray[np.int64]) -> Iterator[tuple[PartImage, NDArray[np.int64]]]:
+    """The image of each part of a request, and which of its rows are there."""
+    check_length("parts", parts, places.size)
+    if parts.size and not 0 <= int(parts.min()) <= int(parts.max()) < version.schema.parts:
+        raise InvalidRequest(f"parts: found {int(parts.min())} to {int(parts.max())}; the space has {version.schema.parts}")
+    order, offsets = partition_choice.group_by_key(parts, version.schema.parts)
+    for part in np.flatnonzero(np.diff(offsets)):
+        yield version.image(int(part)), order[offsets[part] : offsets[part + 1]]
+
+
+def _check_places(places: NDArray[np.int64], count: int, part: int, description: str) -> None:
+    if int(places.min()) < 0 or int(places.max()) >= count:
+        bad = int(places.min()) if int(places.min()) < 0 else int(places.max())
+        raise InvalidRequest(f"place {bad} of part {part}: it has {count} {description}")
+
+
+def read_edges(version: LocalVersion, type_id: int, part: int, cursor: int, limit: int) -> tuple[Sections, int]:
+    """Edges of a part by (source, neighbor, edge id), from a slot on.
+
+    Parameters
+    ----------
+    version, type_id, part, cursor, limit
+        As in `read_nodes`; the cursor is a slot.
+
+    Returns
+    -------
+    sections : dict
+        ``src``, ``dst``, ``eids`` int64[k], ``weights`` float32[k].
+    next_cursor : int
+        -1: that was all.
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+    """
+    version.type_name(EDGE, type_id)
+    image, limit = _check_page(version, part, cursor, limit)
+    slots = image.edges[type_id].outgoing.nbr.size
+    page = slice(min(cursor, slots), min(cursor + limit, slots))
+    return _read_slots(version, image, type_id, page), page.stop if page.stop < slots else -1
+
+
+def _read_slots(version: LocalVersion, image: PartImage, type_id: int, slots: slice | NDArray[np.int64]) -> Sections:
+    """The edges in some slots."""
+    edge = image.edges[type_id]
+    source = image.nodes[version.schema.node_type_id(version.schema.edge_types[type_id].src_type)]
+    rows = edge.src_row[slots].astype(np.int64)
+    return {
+        "src": rows * image.parts + image.part if source.dense else source.ids[rows],
+        "dst": edge.outgoing.nbr[slots],
+        "eids": edge.outgoing.eid[slots],
+        "weights": edge.outgoing.weights[slots] if edge.outgoing.weights.size else np.ones(rows.size, np.float32),
+    }

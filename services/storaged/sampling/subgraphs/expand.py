@@ -1,0 +1,209 @@
+"""Expansions: a hop of a subgraph, along several edge types, by what each node has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.compile.jit import as_kernel_array
+from asterism_graphkit.operators.khop import ALL_NEIGHBORS, Neighbors, hop_stream
+from asterism_graphkit.random import rng
+from asterism_graphkit.relabel.relabel import tree_positions
+from asterism_model.schema.time_columns import edge_time_dtype
+from asterism_proto.errors import InvalidRequest, Unavailable
+from storaged.kernels.subgraphs import expand as kernel
+from storaged.sampling.blocks import Checkpoint, blocks, no_checkpoint, nodes_per_block
+from storaged.sampling.cancellation import StopFlag
+from storaged.sampling.neighbors.neighbors import NEIGHBOR_ELEMENT
+from storaged.sampling.neighbors.temporal import TemporalFilter, expand_temporal
+from storaged.sampling.node_lookup import IN, address_table, end_types
+from storaged.sampling.subgraphs.labor import LaborOptions, keep_neighbors
+from storaged.sampling.version import LocalVersion, check_length, check_row_count
+
+F64 = NDArray[np.float64]
+
+_COUNT_FIRST = 1 << 20
+"""Draws from which on it is worth to count first what there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expansion:
+    """How nodes are expanded."""
+
+    seed: int
+    direction: int
+    """1 out, 2 in."""
+    replace: bool
+    uniform: bool
+    want_eids: bool
+    want_weights: bool
+    labor: LaborOptions | None = None
+    """Whose variates keep edges, instead of drawing them for each node."""
+
+
+def expand(
+    version: LocalVersion,
+    expansion: Expansion,
+    *,
+    edge_type: int,
+    hop: int,
+    count: int,
+    ids: NDArray[np.int64],
+    trees: NDArray[np.int32] | None,
+    temporal_filter: TemporalFilter | None = None,
+    importance_state: tuple[F64, F64] | None = None,
+    checkpoint: Checkpoint = no_checkpoint,
+) -> Neighbors:
+    """Draw ``count`` neighbors of each node along one edge type, or read all of them.
+
+    The draws are those of `neighbors` of one edge type at the hop that `key_of_hop` gives, keyed by the node instead of its place in a request.
+
+    Parameters
+    ----------
+    version : Version
+    expansion : Expansion
+    edge_type, hop, count : int
+        A count of -1 reads all neighbors, also those of weight 0.
+    ids : int64[m]
+        Nodes that live in parts held here; -1 and unknown ids have no neighbors.
+    trees : int32[m], optional
+        Draws are keyed by tree and node, where there are trees.
+    temporal_filter : Until, optional
+        Of each node: edges after it are not there, along edge types that have times.
+    importance_state : (float64[m], float64[n]), optional
+        Levels of nodes and importances of neighbors, where importance steps were taken before; else they are taken here.
+    checkpoint : callable, optional
+        Called between blocks of nodes, or every so many edges where they are kept by variates; may raise.
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        Where the type, count or direction is impossible, a part is not held here, or nodes of trees or times are to be kept by variates.
+    """
+    end_types(version, edge_type, expansion.direction)
+    if trees is not None:
+        check_length("trees", trees, ids.size)
+    if count < ALL_NEIGHBORS:
+        raise InvalidRequest(f"count {count}: expected 0 or more, or -1 for all neighbors")
+    if expansion.labor is not None:
+        if trees is not None or temporal_filter is not None:
+            raise InvalidRequest("neighbors kept by one variate each are of no tree and of no time: ask without both")
+        return _keep_neighbors(version, expansion, expansion.labor, edge_type=edge_type, hop=hop, count=count, ids=ids, importance_state=importance_state, checkpoint=checkpoint)
+    ids = as_kernel_array(ids)
+    if temporal_filter is not None and edge_time_dtype(version.schema, edge_type, incoming=expansion.direction == IN):
+        return expand_temporal(
+            version,
+            seed=expansion.seed,
+            direction=expansion.direction,
+            replace=expansion.replace,
+            uniform=expansion.uniform,
+            want_eids=expansion.want_eids,
+            want_weights=expansion.want_weights,
+            edge_type=edge_type,
+            hop=hop_stream(hop, edge_type),
+            count=count,
+            ids=ids,
+            positions=ids if trees is None else tree_positions(trees, ids),
+            temporal_filter=temporal_filter,
+            checkpoint=checkpoint,
+        )
+    return _draw_neighbors(version, expansion, edge_type=edge_type, hop=hop, count=count, ids=ids, trees=trees, checkpoint=checkpoint)
+
+
+def _draw_neighbors(
+    version: LocalVersion,
+    expansion: Expansion,
+    *,
+    edge_type: int,
+    hop: int,
+    count: int,
+    ids: NDArray[np.int64],
+    trees: NDArray[np.int32] | None,
+    checkpoint: Checkpoint,
+) -> Neighbors:
+    """Draw or read the neighbors of nodes along an edge type, block after block."""
+    parts, mod = np.int64(version.schema.parts), version.schema.placement != "mix64"
+    table = address_table(version, edge_type, expansion.direction)
+    sizes = np.empty(ids.size, np.int32)
+    max_total = ids.size * count
+    if count == ALL_NEIGHBORS or (not expansion.replace and (max_total > _COUNT_FIRST or count > _COUNT_FIRST >> 6)):
+        existing = _check_total(int(kernel.count_expansion(ids, parts, mod, table, sizes)), version, ids)
+        # Nodes with fewer edges give all of them: room for more than there are is of no use.
+        count = ALL_NEIGHBORS if count == ALL_NEIGHBORS else min(count, int(sizes.max(initial=0)))
+        max_total = existing if count == ALL_NEIGHBORS else min(existing, ids.size * count)
+    # Of draws this is a bound: nodes may give fewer.
+    check_row_count("neighbors", max_total, 8 + 8 * expansion.want_eids + 4 * expansion.want_weights if count == ALL_NEIGHBORS else 4)
+    out = np.empty(max_total, np.int64)
+    eids, weights = np.empty(max_total if expansion.want_eids else 0, np.int64), np.empty(max_total if expansion.want_weights else 0, np.float32)
+    total = max_total
+    if count == ALL_NEIGHBORS:
+        with StopFlag(checkpoint) as stop:
+            kernel.copy_expansion(ids, parts, mod, table, out, eids, weights, stop.flag)
+            stop.check()
+    else:
+        positions = ids if trees is None else as_kernel_array(tree_positions(trees, ids))
+        stream = hop_stream(hop, edge_type)
+        key = rng.key_of(expansion.seed, rng.NEIGHBOR, expansion.direction, stream)
+        selection_key = rng.key_of(expansion.seed, rng.EXPONENTIAL_KEY, NEIGHBOR_ELEMENT, expansion.direction, stream, edge_type)
+        total = 0
+        with StopFlag(checkpoint) as stop:
+            for block in blocks(ids.size, nodes_per_block(count), checkpoint):
+                # An empty slice would read as not wanted: where there is no room there is nothing to write.
+                buffers = (out, eids, weights) if not total else (out[total:], eids[total:], weights[total:])
+                block_total = kernel.draw_expansion(
+                    ids[block],
+                    positions[block],
+                    key,
+                    selection_key,
+                    parts,
+                    mod,
+                    table,
+                    np.int64(count),
+                    expansion.replace,
+                    expansion.uniform,
+                    sizes[block],
+                    *buffers,
+                    stop.flag,
+                )
+                stop.check()
+                total += _check_total(int(block_total), version, ids[block])
+    return Neighbors(sizes=sizes, ids=out[:total], eids=eids[:total] if expansion.want_eids else None, weights=weights[:total] if expansion.want_weights else None)
+
+
+def _keep_neighbors(
+    version: LocalVersion,
+    expansion: Expansion,
+    labor_options: LaborOptions,
+    *,
+    edge_type: int,
+    hop: int,
+    count: int,
+    ids: NDArray[np.int64],
+    importance_state: tuple[F64, F64] | None,
+    checkpoint: Checkpoint,
+) -> Neighbors:
+    return keep_neighbors(
+        version,
+        labor_options,
+        seed=expansion.seed,
+        direction=expansion.direction,
+        uniform=expansion.uniform,
+        want_eids=expansion.want_eids,
+        want_weights=expansion.want_weights,
+        edge_type=edge_type,
+        hop=hop,
+        count=count,
+        ids=ids,
+        importance_state=importance_state,
+        checkpoint=checkpoint,
+    )
+
+
+def _check_total(total: int, version: LocalVersion, ids: NDArray[np.int64]) -> int:
+    """A kernel's total; Unavailable where it met a node of a part that is not held here."""
+    if total < 0:
+        context = f"node {ids[-1 - total]} of space {version.space_id} lives in a part that is not held here"
+        raise Unavailable(f"{context}; this host has parts {sorted(version.parts)}")
+    return total

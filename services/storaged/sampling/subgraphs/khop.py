@@ -1,0 +1,81 @@
+"""Whole subgraphs, where all parts are held here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.operators.khop import Frontier, HopFanout, KHopParams, Neighbors, build_fanouts
+from asterism_graphkit.operators.khop import sample_khop as grown
+from asterism_proto.errors import InvalidRequest
+from storaged.sampling.cancellation import StopFlag
+from storaged.sampling.neighbors.temporal import TemporalFilter
+from storaged.sampling.node_lookup import OUT, end_types
+from storaged.sampling.subgraphs.expand import Expansion, expand
+from storaged.sampling.subgraphs.khop_single_type import sample_khop_single_type
+from storaged.sampling.version import LocalVersion, check_length
+
+
+def sample_khop(
+    version: LocalVersion,
+    expansion: Expansion,
+    counts: Mapping[int, tuple[int, ...]],
+    seeds: NDArray[np.int64],
+    types: NDArray[np.int32],
+    *,
+    disjoint: bool,
+    every: bool,
+    most_bytes: int,
+    checkpoint: Callable[[], object],
+    temporal_filter: TemporalFilter | None = None,
+) -> dict[str, NDArray[Any]]:
+    """Grow a whole subgraph, where all parts are held here.
+
+    Parameters
+    ----------
+    version : Version
+    expansion : Expansion
+    counts : mapping
+        Of each edge type, hop by hop.
+    seeds, types : int64[m], int32[m]
+        Nodes and their types; -1 is no node.
+    disjoint, every, most_bytes
+        As of `asterism_graphkit.operators.khop.Growing`.
+    checkpoint : callable
+        Called between expansions; may raise.
+    temporal_filter : Until, optional
+        Of each seed, and so of its tree: trees are disjoint then.
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        As of `expand`; where it has more than ``most_bytes``, or a type is unknown.
+    """
+    check_length("types", types, seeds.size)
+    if temporal_filter is not None:
+        check_length("times", temporal_filter.times, seeds.size)
+        if not disjoint:
+            raise InvalidRequest("a subgraph until times has disjoint trees: a seed's time holds for its own")
+    fanouts = build_fanouts(lambda edge_type: end_types(version, edge_type, expansion.direction), list(counts), list(counts.values()))
+
+    def expander(hop: int, fanouts: Sequence[HopFanout], frontiers: Mapping[int, Frontier]) -> Sequence[Neighbors]:
+        neighbors = []
+        for fanout in fanouts:
+            frontier = frontiers[fanout.local_type]
+            tree_filter = None if temporal_filter is None or frontier.trees is None else temporal_filter.for_places(frontier.trees)
+            arguments: dict[str, Any] = {"edge_type": fanout.edge_type, "hop": hop, "count": fanout.counts[hop]}
+            neighbors.append(expand(version, expansion, **arguments, ids=frontier.ids, trees=frontier.trees, temporal_filter=tree_filter, checkpoint=checkpoint))
+            checkpoint()
+        return neighbors
+
+    params = KHopParams(
+        node_type_count=len(version.schema.node_types), fanouts=fanouts, outgoing=expansion.direction == OUT, disjoint=disjoint, expand_all_hops=every, max_bytes=most_bytes
+    )
+    result = None
+    if temporal_filter is None:
+        with StopFlag(checkpoint) as stop:
+            result = sample_khop_single_type(version, expansion, params, seeds, types, stop)
+    return grown(params, seeds, types, expander) if result is None else result

@@ -1,0 +1,222 @@
+"""LABOR: the edges of nodes that live here, kept by one variate of each neighbor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_graphkit.compile.jit import as_kernel_array
+from asterism_graphkit.operators import labor
+from asterism_graphkit.operators.khop import ALL_NEIGHBORS, Neighbors
+from asterism_graphkit.relabel.relabel import Relabeling
+from asterism_proto.errors import InvalidRequest
+from storaged.kernels.subgraphs import labor as kernel
+from storaged.kernels.subgraphs import labor_importance as steps
+from storaged.sampling.node_lookup import EdgeSpans, end_types, resized_copy
+from storaged.sampling.version import LocalVersion, check_length, check_row_count
+
+MAX_EDGES = 1 << 26
+"""Of the nodes of a hop with importance steps that live here, 4 bytes each."""
+_CHECKPOINT_EDGES = 1 << 21
+"""Edges that are looked at between checkpoints."""
+_DENSE = 4
+"""Bytes of bits for an edge up to which neighbors are numbered by a bit for every id there may be."""
+_NO_I64, _NO_I32, _NO_F64 = (as_kernel_array(np.zeros(0, dtype)) for dtype in (np.int64, np.int32, np.float64))
+
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaborOptions:
+    """Whose variates keep edges."""
+
+    layer_dependency: bool
+    """Whether all hops have the same ones."""
+    importance: int = 0
+    """Importance steps before; `asterism_graphkit.operators.labor.UNTIL_SETTLED`: until they change little."""
+
+
+class ImportanceSteps:
+    """Importance steps of some nodes that live here, along one edge type.
+
+    Parameters
+    ----------
+    version : Version
+    edge_type, direction : int
+    uniform : bool
+        Whether every edge counts alike.
+    count : int
+        Neighbors of each node, in expectation; -1: all of positive weight.
+    ids : int64[m]
+        Nodes that live in parts held here; -1 and unknown ids have no neighbors.
+    levels : float64[m], optional
+        Of the step before, where this is not the first.
+    checkpoint : callable
+        Called every so many edges; may raise.
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        Where there are more than `MOST_EDGES`, the type or direction is impossible, or a part is not held here.
+    """
+
+    def __init__(
+        self,
+        version: LocalVersion,
+        *,
+        edge_type: int,
+        direction: int,
+        uniform: bool,
+        count: int,
+        ids: NDArray[np.int64],
+        levels: F64 | None = None,
+        checkpoint: Callable[[], object],
+    ) -> None:
+        end_types(version, edge_type, direction)
+        if count < ALL_NEIGHBORS:
+            raise InvalidRequest(f"count {count}: expected 0 or more, or -1 for all neighbors")
+        self.rows = rows = EdgeSpans.locate(version, edge_type, direction, ids)
+        if rows.edges > MAX_EDGES:
+            raise InvalidRequest(
+                f"the {ids.size} nodes of the hop have {rows.edges} edges along this type, a hop with importance steps at most {MAX_EDGES}; "
+                "start from fewer seeds, or ask without importance steps"
+            )
+        self._fanout, self._uniform, self._checkpoint = np.int64(count), uniform, checkpoint
+        self.offsets = as_kernel_array(np.concatenate([[0], np.cumsum(rows.degrees)]))
+        self.neighbor_indices, self.neighbors = self._index_neighbors()
+        if levels is None:
+            self.levels = np.empty(ids.size, np.float64)
+            for piece in self._pieces():
+                steps.initial_levels(*self._edge_rows(piece), self._fanout, uniform, self.levels[piece])
+        else:
+            check_length("levels", levels, ids.size)
+            self.levels = levels.copy()
+
+    def _pieces(self) -> Iterator[slice]:
+        """The nodes, as many at a time as have not too many edges, with a checkpoint after each lot."""
+        begin, m = 0, self.offsets.size - 1
+        while begin < m:
+            end = max(int(np.searchsorted(self.offsets, self.offsets[begin] + _CHECKPOINT_EDGES, side="right")) - 1, begin + 1)
+            yield slice(begin, end)
+            self._checkpoint()
+            begin = end
+
+    def _edge_rows(self, piece: slice) -> tuple[I64, I64, I64, I64]:
+        """Where the edges of a piece's nodes are, as kernels take it."""
+        rows = self.rows
+        return rows.table, rows.partitions[piece], rows.starts[piece], rows.degrees[piece]
+
+    def _edges(self, piece: slice) -> slice:
+        """Its edges among all."""
+        return slice(int(self.offsets[piece.start]), int(self.offsets[piece.stop]))
+
+    def _index_neighbors(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The number of the neighbor that each edge leads to, and the neighbors by number."""
+        rows, neighbor_indices = self.rows, np.empty(self.rows.edges, np.int32)
+        size = int(steps.highest_neighbor(rows.table, rows.partitions, rows.starts, rows.degrees)) // 64 + 1
+        if 8 * size > _DENSE * rows.edges:
+            with Relabeling.pooled(1) as (relabeling,):
+                for piece in self._pieces():
+                    neighbors = np.empty(int(rows.degrees[piece].sum()), np.int64)
+                    steps.list_neighbors(*self._edge_rows(piece), neighbors)
+                    neighbor_indices[self._edges(piece)] = relabeling.assign(neighbors)
+                return as_kernel_array(neighbor_indices), relabeling.ids.copy()
+        bitset_words, word_ranks = np.zeros(size, np.uint64), np.empty(size, np.int32)
+        for piece in self._pieces():
+            steps.set_neighbor_bits(*self._edge_rows(piece), bitset_words)
+        neighbors = np.empty(int(steps.rank_words(bitset_words, word_ranks)), np.int64)
+        steps.list_set_bits(bitset_words, neighbors)
+        for piece in self._pieces():
+            steps.index_neighbors(*self._edge_rows(piece), bitset_words, word_ranks, neighbor_indices[self._edges(piece)])
+        return as_kernel_array(neighbor_indices), neighbors
+
+    def raise_importances(self, importances: F64 | None) -> F64:
+        """A step, as `asterism_graphkit.operators.labor.importances_of` asks for it; InvalidRequest where importances are not one for each neighbor."""
+        if importances is not None:
+            check_length("importances", importances, self.neighbors.size)
+        largest = np.zeros(self.neighbors.size, np.float64)
+        for piece in self._pieces():
+            edge_rows, levels, offsets = self._edge_rows(piece), self.levels[piece], self.offsets[piece.start : piece.stop + 1]
+            if importances is not None:
+                steps.update_levels(*edge_rows, self._fanout, self._uniform, offsets, self.neighbor_indices, as_kernel_array(importances), levels)
+            steps.raise_importances(*edge_rows, self._uniform, offsets, self.neighbor_indices, levels, importances is None, largest)
+        return largest
+
+
+def keep_neighbors(
+    version: LocalVersion,
+    labor_options: LaborOptions,
+    *,
+    seed: int,
+    direction: int,
+    uniform: bool,
+    want_eids: bool,
+    want_weights: bool,
+    edge_type: int,
+    hop: int,
+    count: int,
+    ids: NDArray[np.int64],
+    importance_state: tuple[F64, F64] | None = None,
+    checkpoint: Callable[[], object],
+) -> Neighbors:
+    """Keep ``count`` neighbors of each node along one edge type in expectation, as `asterism_graphkit.operators.labor` says.
+
+    Parameters
+    ----------
+    version : Version
+    labor_options : Variates
+    seed, direction, uniform, want_eids, want_weights
+        As of `storaged.sampling.subgraphs.expand.Expansion`; weights are those of means.
+    edge_type, hop, count : int
+        A count of -1 keeps all neighbors of positive weight.
+    ids : int64[m]
+        Nodes that live in parts held here; -1 and unknown ids have no neighbors.
+    importance_state : (float64[m], float64[n]), optional
+        Levels of nodes and importances of neighbors, where importance steps were taken for the nodes of several hosts; else they are
+        taken here.
+    checkpoint : callable
+        Called every so many edges; may raise.
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        Where there are more neighbors than one answer has, the type or direction is impossible, or a part is not held here.
+    """
+    _, remote_type = end_types(version, edge_type, direction)
+    step_arrays: tuple[I64, NDArray[np.int32], F64, F64] = (_NO_I64, _NO_I32, _NO_F64, _NO_F64)
+    if labor_options.importance:
+        arguments: dict[str, Any] = {"edge_type": edge_type, "direction": direction, "uniform": uniform, "count": count}
+        importance_steps = ImportanceSteps(version, **arguments, ids=ids, levels=None if importance_state is None else importance_state[0], checkpoint=checkpoint)
+        importances = labor.solve_importances(labor_options.importance, importance_steps.raise_importances) if importance_state is None else importance_state[1]
+        check_length("importances", importances, importance_steps.neighbors.size)
+        rows, step_arrays = importance_steps.rows, (importance_steps.offsets, importance_steps.neighbor_indices, as_kernel_array(importances), as_kernel_array(importance_steps.levels))
+    else:
+        rows = EdgeSpans.locate(version, edge_type, direction, ids)
+    expected = rows.edges if count < 0 else min(rows.edges, ids.size * count)
+    # Neighbors that many nodes share are kept by many or by none: there may be any number more than expected.
+    capacity = min(rows.edges, expected + expected // 8) + kernel.BLOCK
+    out, eids, weights = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+    sizes, state = np.zeros(ids.size, np.int32), np.zeros(2, np.int64)
+    key = labor.variate_key(seed, remote_type, hop, layer_dependency=labor_options.layer_dependency)
+    while True:
+        if capacity > out.size:
+            check_row_count("neighbors", capacity - kernel.BLOCK)
+            used = int(state[kernel.TOTAL])
+            out = resized_copy(out, used, capacity)
+            eids = resized_copy(eids, used, capacity if want_eids else 0)
+            weights = resized_copy(weights, used, capacity if want_weights else 0)
+        previous_row = int(state[kernel.ROW])
+        edge_rows = (rows.table, rows.partitions, rows.starts, rows.degrees)
+        kernel.keep_edges(key, *edge_rows, np.int64(count), uniform, np.int64(_CHECKPOINT_EDGES), *step_arrays, state, sizes, out, eids, weights)
+        row, total = int(state[kernel.ROW]), int(state[kernel.TOTAL])
+        if row == ids.size:
+            break
+        checkpoint()
+        if row == previous_row:
+            capacity = min(rows.edges, 2 * capacity) + kernel.BLOCK
+    return Neighbors(sizes=sizes, ids=out[:total], eids=eids[:total] if want_eids else None, weights=weights[:total] if want_weights else None)

@@ -1,0 +1,130 @@
+"""The files of an image, held against what its manifest says of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_io.remote_storage import check_file_name
+from asterism_proto.errors import Corrupt
+from storaged.store.huge_pages import advise_huge_pages
+
+MANIFEST = "manifest.json"
+CRC_BYTES = 1 << 20
+"""A checksum covers this much of a file."""
+OFFSET_ARRAYS = frozenset(
+    {"indptr", "label_indptr", "bounds", "positives", "rows", "index_ids", "index_rows", "live_rows", "label_rows"}
+    | {"row_of", "src_row", "order", "hot", "keyed"}
+)
+"""Last names of the files whose numbers are used as places in other files: a wrong one could end the process."""
+
+
+def holds_offsets(name: str) -> bool:
+    """Return whether the file of the array called ``name`` holds places in other files."""
+    return name.rpartition(".")[2] in OFFSET_ARRAYS
+
+
+def map_array(path: Path, entry: Mapping[str, Any], *, verify: bool, huge_pages: bool = False) -> NDArray[Any]:
+    """The array of a file, read-only; Corrupt where it is missing, of another size than its entry says, or (``verify``) altered.
+
+    ``huge_pages``: in large pages, as of `storaged.store.huge_pages`.
+    """
+    dtype, shape = np.dtype(entry["dtype"]).newbyteorder("<"), tuple(int(extent) for extent in entry["shape"])
+    expected = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+    try:
+        with path.open("rb") as file:
+            size = path.stat().st_size
+            if size != expected:
+                raise Corrupt(f"image file {path}: {size} bytes, its manifest says {expected}; build the version again")
+            if size == 0:
+                return np.zeros(shape, dtype)
+            if verify:
+                _check_bytes(path, file, entry, lambda _: None)
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            if huge_pages:
+                advise_huge_pages(content)
+    except FileNotFoundError as error:
+        raise Corrupt(f"image file {path}: missing; build the version again") from error
+    return np.frombuffer(content, dtype).reshape(shape)
+
+
+def _check_bytes(path: Path, file: IO[bytes], entry: Mapping[str, Any], on_read: Callable[[int], None]) -> int:
+    """Read a file, not through a map, where what the disk can not read is a signal, and hold it against its checksums; gives its bytes."""
+    block = total = 0
+    try:
+        while chunk := file.read(CRC_BYTES):
+            if block >= len(entry["crc32"]) or zlib.crc32(chunk) != entry["crc32"][block]:
+                raise Corrupt(f"image file {path}: mebibyte {block} is not what was written; build the version again")
+            block, total = block + 1, total + len(chunk)
+            on_read(len(chunk))
+    except OSError as error:
+        raise Corrupt(f"image file {path}: mebibyte {block} cannot be read ({error}); build the version again") from error
+    if block != len(entry["crc32"]):
+        raise Corrupt(f"image file {path}: ends after {block} of {len(entry['crc32'])} mebibytes; build the version again")
+    return total
+
+
+def check_image(folder: Path, digest: str, on_read: Callable[[int], None]) -> int:
+    """Read every byte of an image, its manifest too, and give the number of bytes.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the image.
+    digest : str
+        sha256 that its manifest was sealed with.
+    on_read : callable
+        Given the bytes that were read, mebibyte by mebibyte. It may raise to end the check.
+
+    Raises
+    ------
+    Corrupt
+        Names the file that is altered or missing, and the mebibyte.
+    """
+    path = folder / MANIFEST
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise Corrupt(f"image file {path}: cannot be read ({error}); build the version again") from error
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise Corrupt(f"image file {path}: its sha256 is not the digest that the version was sealed with; build the version again")
+    on_read(len(content))
+    return len(content) + check_files(folder, on_read)[1]
+
+
+def check_files(folder: Path, on_read: Callable[[int], None]) -> tuple[int, int]:
+    """Read every byte of an image's files and hold it against the manifest's checksums; gives their number and bytes.
+
+    Parameters
+    ----------
+    folder : Path
+        Of an image whose manifest is whole.
+    on_read : callable
+        Told the bytes that were read, mebibyte by mebibyte.
+
+    Raises
+    ------
+    Corrupt
+        Names the file and the first mebibyte that is altered, or what is missing.
+    """
+    files = json.loads((folder / MANIFEST).read_bytes())["files"]
+    total = 0
+    for name, entry in files.items():
+        check_file_name(name)
+        path = folder / f"{name}.bin"
+        try:
+            with path.open("rb") as file:
+                total += _check_bytes(path, file, entry, on_read)
+        except FileNotFoundError as error:
+            raise Corrupt(f"image file {path}: missing; build the version again") from error
+        except OSError as error:
+            raise Corrupt(f"image file {path}: cannot be opened ({error}); build the version again") from error
+    return len(files), total

@@ -1,0 +1,243 @@
+"""Opening versions, in a thread of its own: an image may take minutes to verify, and orders, beats and stops do not wait.
+
+What is damaged is not served, but made again where somebody can (`storaged.image_repair`).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from asterism_io.remote_storage import redact
+from asterism_proto.errors import Corrupt, NotFound
+from storaged.image_repair import ImageRepair
+from storaged.local_spaces import DesiredSpace, DesiredVersion, LocalSpaces
+from storaged.paths import DataPaths
+from storaged.sampling import LocalVersion
+from storaged.store.checksums import MANIFEST
+from storaged.store.huge_pages import fits_memory, image_bytes
+from storaged.store.image import PartImage, open_part
+
+logger = logging.getLogger(__name__)
+
+_STOP_S = 5.0
+_MAX_RETRY_S = 3600.0
+_DOUBLINGS = 20
+"""Of a rest, at most: it has long become the longest by then."""
+_FIRST_RETRY_S = 0.25
+"""Of a version whose image was not seen to be damaged: what stood in the way, such as too many open files, may be over in a moment."""
+
+StartRepair = Callable[[DesiredSpace, DesiredVersion, Sequence[int], Callable[[], None]], ImageRepair]
+
+
+@dataclass(slots=True)
+class _LoadAttempt:
+    """A version that could not be opened."""
+
+    last_attempt_at: float
+    """When it was looked at last."""
+    repair: ImageRepair | None = None
+    """The latest one."""
+    repairs_started: int = 0
+    """How often its parts were begun to be made again."""
+    retry_at: float = 0.0
+    """Not before; 0 until the latest remaking was seen to its end."""
+    consecutive_failures: int = 0
+    """How often in a row it could not be looked at for another reason than damage."""
+
+    def wait_s(self, now: float, retry_s: float) -> float:
+        """How long not to look at it: while it is made again, no longer; after damage ``retry_s``, else twice as long each time."""
+        if self.repair is not None:
+            if not self.repair.is_done:
+                return math.inf
+            if not self.retry_at:
+                return 0.0
+        delay_s = min(retry_s, _FIRST_RETRY_S * 2.0 ** min(self.consecutive_failures - 1, _DOUBLINGS)) if self.consecutive_failures else retry_s
+        return self.last_attempt_at + delay_s - now
+
+
+class VersionLoader:
+    """Opens what `Holdings` wants served, one version at a time, the newest first.
+
+    Parameters
+    ----------
+    local_spaces : Holdings
+    paths : Folders
+    verify : bool
+        Check every byte of an image before it is served.
+    verify_bytes : int
+        Without ``verify``: check every byte of versions up to this size here, and of larger ones the files that hold
+        offsets; the rest is left to `storaged.scrub`.
+    retry_s : float
+        How long a version that could not be opened rests at most before it is tried again: the cause may be gone by then.
+        Damaged parts are made again after such a rest, then after twice as long, and so on.
+    on_change : callable
+        Called when a version was opened, or refused.
+    start_repair : callable, optional
+        Begins to make parts of a version again, and calls back when that is over.
+    on_verified : callable
+        Called with each version whose every byte was checked before it was opened.
+    """
+
+    def __init__(
+        self,
+        local_spaces: LocalSpaces,
+        paths: DataPaths,
+        *,
+        verify: bool,
+        verify_bytes: int = 0,
+        retry_s: float,
+        on_change: Callable[[], None],
+        start_repair: StartRepair | None = None,
+        on_verified: Callable[[DesiredSpace, DesiredVersion], None] = lambda *_: None,
+    ) -> None:
+        self._local_spaces, self._paths, self._verify = local_spaces, paths, verify
+        self._verify_bytes, self._on_verified = verify_bytes, on_verified
+        self._suspect_versions: frozenset[tuple[int, int]] = frozenset()
+        """(space, version) of what was withdrawn: read whole before it is served again."""
+        self._retry_s, self._on_change, self._start_repair = retry_s, on_change, start_repair
+        self._attempts: dict[tuple[int, int, str], _LoadAttempt] = {}
+        """(space, version, digest) of what was refused."""
+        self._stopping = False
+        self._due = threading.Event()
+        self._wait_s = retry_s
+        """Until the next version is due."""
+        self._thread = threading.Thread(target=self._run, name="opening", daemon=True)
+
+    def start(self) -> None:
+        """Begin to open."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """There may be something to open."""
+        self._due.set()
+
+    def reload(self, space: DesiredSpace, desired: DesiredVersion, cause: str) -> None:
+        """Withdraw a version that was found damaged; it is read whole, and made again where need be, before it is served."""
+        with self._local_spaces.lock:
+            self._suspect_versions |= {(space.space_id, desired.version)}
+        if self._local_spaces.withdraw(space.space_id, desired, cause):
+            logger.error("version_withdrawn", extra={"space": space.name, "version": desired.version, "cause": cause})
+            self._on_change()
+        self._due.set()
+
+    def stop(self) -> None:
+        """End between two parts, without waiting for long."""
+        self._stopping = True
+        self._due.set()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_S)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._due.clear()
+            try:
+                if self._load_next():
+                    continue
+            except Exception:  # this thread goes on, whatever it was
+                logger.exception("opening_crashed")
+            self._due.wait(self._wait_s)
+
+    def _load_next(self) -> bool:
+        """Open the newest version that is due; False where none is."""
+        now = time.monotonic()
+        unloaded = self._local_spaces.unloaded_versions()
+        keys = {(space.space_id, desired.version, desired.digest) for space, desired in unloaded}
+        self._attempts = {key: attempt for key, attempt in self._attempts.items() if key in keys}
+        with self._local_spaces.lock:
+            self._suspect_versions &= self._local_spaces.desired_versions()
+        self._wait_s = self._retry_s
+        for space, desired in unloaded:
+            attempt = self._attempts.setdefault((space.space_id, desired.version, desired.digest), _LoadAttempt(last_attempt_at=-math.inf))
+            wait_s = attempt.wait_s(now, self._retry_s)
+            if wait_s <= 0:
+                attempt.last_attempt_at = now
+                try:
+                    self._load(space, desired, attempt)
+                except Exception as error:  # one version's trouble, whatever it was, is not the others'
+                    logger.exception("opening_failed", extra={"space": space.name, "version": desired.version})
+                    attempt.consecutive_failures += 1
+                    self._refuse(space, desired, f"it can not be opened: {redact(repr(error))}")
+                return True
+            self._wait_s = min(self._wait_s, wait_s)
+        return False
+
+    def _load(self, space: DesiredSpace, desired: DesiredVersion, attempt: _LoadAttempt) -> None:
+        images: dict[int, PartImage] = {}
+        damage: dict[int, str] = {}
+        try:
+            huge_pages = fits_memory(self._folder(space, desired, part) for part in space.parts)
+            verify = self._verifies_all(space, desired)
+            for part in space.parts:
+                if self._stopping or not self._local_spaces.is_desired(space.space_id, desired):
+                    attempt.last_attempt_at = -math.inf  # at once where it is wanted again
+                    self._on_change()
+                    return
+                self._local_spaces.note_loading(space.space_id, desired.version, part)
+                try:
+                    images[part] = self._open_image(space, desired, part, verify=verify, huge_pages=huge_pages)
+                except (Corrupt, NotFound) as error:
+                    damage[part] = error.message
+        except OSError as error:
+            attempt.consecutive_failures += 1
+            self._refuse(space, desired, str(error))
+            return
+        attempt.consecutive_failures = 0
+        if damage:
+            self._refuse(space, desired, f"{next(iter(damage.values()))}{self._repair_status(space, desired, attempt, sorted(damage))}")
+            return
+        version = LocalVersion(
+            space_id=space.space_id,
+            version=desired.version,
+            digest=desired.digest,
+            schema=space.schema,
+            totals=desired.totals,
+            named_totals=desired.named_totals,
+            parts=images,
+        )
+        if verify:
+            self._on_verified(space, desired)
+        if self._local_spaces.serve(space.space_id, desired, version):
+            logger.info("version_opened", extra={"space": space.name, "version": desired.version, "parts": len(images)})
+        self._on_change()
+
+    def _folder(self, space: DesiredSpace, desired: DesiredVersion, part: int) -> Path:
+        return self._paths.build(space.space_id, desired.job_id) / "parts" / f"p{part:05d}"
+
+    def _verifies_all(self, space: DesiredSpace, desired: DesiredVersion) -> bool:
+        """Return whether every byte of a version is checked before it is served."""
+        if self._verify or (space.space_id, desired.version) in self._suspect_versions:
+            return True
+        return image_bytes(self._folder(space, desired, part) for part in space.parts) <= self._verify_bytes
+
+    def _open_image(self, space: DesiredSpace, desired: DesiredVersion, part: int, *, verify: bool, huge_pages: bool) -> PartImage:
+        """A part's image, if it is the one that the version was sealed with."""
+        folder = self._folder(space, desired, part)
+        image = open_part(folder, verify=verify, offsets=True, huge_pages=huge_pages)
+        if image.digest != desired.images.get(part):
+            raise NotFound(
+                f"image file {folder / MANIFEST}: its digest is {image.digest}, version {desired.version} was sealed "
+                f"with {desired.images.get(part)}; build the version again"
+            )
+        return image
+
+    def _repair_status(self, space: DesiredSpace, desired: DesiredVersion, attempt: _LoadAttempt, parts: Sequence[int]) -> str:
+        """What is done about damaged parts, in words that follow those of the damage."""
+        if self._start_repair is None:
+            return ""
+        if attempt.repair is not None and not attempt.retry_at:
+            attempt.retry_at = attempt.last_attempt_at + min(self._retry_s * 2.0 ** min(attempt.repairs_started - 1, _DOUBLINGS), _MAX_RETRY_S)
+        elif attempt.repair is None or attempt.last_attempt_at >= attempt.retry_at:
+            attempt.repair = self._start_repair(space, desired, parts, self.wake)
+            attempt.repairs_started, attempt.retry_at = attempt.repairs_started + 1, 0.0
+        return f" ({attempt.repair})"
+
+    def _refuse(self, space: DesiredSpace, desired: DesiredVersion, cause: str) -> None:
+        self._local_spaces.note_fault(space.space_id, desired, cause)
+        logger.error("version_refused", extra={"space": space.name, "version": desired.version, "cause": cause})
+        self._on_change()

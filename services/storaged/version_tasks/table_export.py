@@ -1,0 +1,201 @@
+"""The export of a version's alias tables: B1 of every part, type and weight name as files, with a manifest beside them.
+
+Rows are read from the stat database of the build, block by block, and written as they come: memory does not grow with a
+table. A file is complete once the manifest names it; that one is written last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, BinaryIO
+
+from asterism_io.remote_storage import RemoteFolder, redact
+from asterism_proto.errors import Corrupt, NotReady
+from storaged.build.progress import ProgressReporter
+from storaged.build.table import BlockSums
+from storaged.build.task_records import PartitionStats
+from storaged.store import keys
+from storaged.store.tables import Columns, StatStore
+from storaged.version_tasks.task import EDGE, NODE, ResultLine, VersionTask
+
+COLUMN_NAMES = ("row", "id", "probability", "alias_row", "alias_id", "weight")
+"""Of the columns: uint32, int64, float64, uint32, int64, float32. An alias row is a position in the table, as B1 has it."""
+ROW_BYTES = 96
+"""Of a row in a file, at most: all digits of its numbers."""
+GROUP_BLOCKS = 16
+"""Blocks of a Parquet row group: 262 144 rows, about 9 MiB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ExportedFile:
+    """As common.proto's ExportedFile."""
+
+    path: str
+    part: int
+    element: int
+    type_id: int
+    weight_name: str
+    format: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+class _HashingFile:
+    """What is written to a file, counted and hashed on its way."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._sha256 = hashlib.sha256()
+        self.bytes = 0
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data)
+        self._file.write(view)
+        self._sha256.update(view)
+        self.bytes += view.nbytes
+        return view.nbytes
+
+    def tell(self) -> int:
+        return self.bytes
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        """The file is closed by who opened it."""
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def digest(self) -> str:
+        return self._sha256.hexdigest()
+
+
+def export(task: VersionTask, progress: ProgressReporter) -> ResultLine:
+    """Write every table of the task's parts.
+
+    Raises
+    ------
+    NotReady
+        Where this storaged lacks pyarrow.
+    InvalidRequest
+        Where it lacks what an address's protocol needs.
+    Corrupt
+        Where a block is altered, or a table's rows or weights are not those that were published.
+    Unavailable
+        Where a file can not be written.
+    """
+    writers = _writers()
+    display_path = redact(task.output)
+    remote = RemoteFolder(task.address, content_name="export", display_address=display_path, confined=True, timeout_s=task.remote_timeout_s)
+    formats = task.options.get("format", "parquet").split(",")
+    totals = sorted(task.totals, key=lambda t: (t.part, t.element, t.type_id, t.weight_name))
+    progress.add_total(sum(total.positive for total in totals) * len(formats))
+    tables = StatStore.open(task.build, read_only=True)
+    files = []
+    try:
+        for total in totals:
+            for file_format in formats:
+                progress.phase(f"part {total.part}, {task.type_label(total.element, total.type_id)}, {file_format}")
+                files.append(_write_table(task, tables, total, file_format, remote, writers[file_format], progress))
+    finally:
+        tables.close()
+    progress.phase("manifest")
+    remote.put(f"manifest-{task.host}.json", _manifest(task, files))
+    return {"totals": [], "images": [], "made": {"folder": display_path, "files": [asdict(file) for file in files]}}
+
+
+def _write_table(
+    task: VersionTask, tables: StatStore, total: PartitionStats, file_format: str, remote: RemoteFolder, write: Callable[[_HashingFile, Iterator[Columns]], None], progress: ProgressReporter
+) -> _ExportedFile:
+    """One table as one file."""
+    kind = keys.B1 | (keys.EDGE_TABLE if total.element == EDGE else 0)
+    sums = BlockSums()
+
+    def blocks() -> Iterator[Columns]:
+        for columns in tables.blocks(total.part, kind, total.type_id, total.weight_name, total.positive, final=True):
+            sums.add(columns[5])
+            yield columns
+            progress.step(len(columns[0]))
+
+    name = f"p{total.part:05d}-{'n' if total.element == NODE else 'e'}{total.type_id}-{total.weight_name}.{file_format}"
+    with remote.open(name, expected=total.positive * ROW_BYTES) as file:
+        hashing_file = _HashingFile(file)
+        write(hashing_file, blocks())
+        weight = sums.total()
+        if weight != total.weight:
+            raise Corrupt(
+                f"part {total.part}, {task.type_label(total.element, total.type_id)}, weight {total.weight_name!r}: the table's weights sum up to "
+                f"{weight!r}, {total.weight!r} was published; build the version again"
+            )
+    return _ExportedFile(
+        path=name,
+        part=total.part,
+        element=total.element,
+        type_id=total.type_id,
+        weight_name=total.weight_name,
+        format=file_format,
+        rows=total.positive,
+        bytes=hashing_file.bytes,
+        sha256=hashing_file.digest(),
+    )
+
+
+def _writers() -> dict[str, Callable[[_HashingFile, Iterator[Columns]], None]]:
+    """How blocks become a file, by format."""
+    try:
+        import pyarrow as pa
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as error:
+        raise NotReady("export-tables needs pyarrow here: install asterism[ingest] on this storaged") from error
+    types = (pa.uint32(), pa.int64(), pa.float64(), pa.uint32(), pa.int64(), pa.float32())
+    schema = pa.schema([pa.field(name, dtype, nullable=False) for name, dtype in zip(COLUMN_NAMES, types, strict=True)])
+
+    def batches(blocks: Iterator[Columns]) -> Iterator[Any]:
+        for columns in blocks:
+            yield pa.record_batch([pa.array(column) for column in columns], schema=schema)
+
+    def parquet(out: _HashingFile, blocks: Iterator[Columns]) -> None:
+        with pyarrow.parquet.ParquetWriter(out, schema) as writer:
+            pending: list[Any] = []
+            for batch in batches(blocks):
+                pending.append(batch)
+                if len(pending) == GROUP_BLOCKS:
+                    writer.write_table(pa.Table.from_batches(pending))
+                    pending = []
+            if pending:
+                writer.write_table(pa.Table.from_batches(pending))
+
+    def csv(out: _HashingFile, blocks: Iterator[Columns]) -> None:
+        with pyarrow.csv.CSVWriter(out, schema) as writer:
+            for batch in batches(blocks):
+                writer.write_batch(batch)
+
+    return {"parquet": parquet, "csv": csv}
+
+
+def _manifest(task: VersionTask, files: list[_ExportedFile]) -> bytes:
+    """What was exported, in words: names of types, rows, checksums."""
+    tables = [
+        {
+            **asdict(file),
+            "element": "node" if file.element == NODE else "edge",
+            "type": (task.schema.node_types if file.element == NODE else task.schema.edge_types)[file.type_id].name,
+        }
+        for file in files
+    ]
+    head = {"format": 1, "space": task.space, "space_id": task.space_id, "version": task.version, "digest": task.digest, "cut": task.cut}
+    body = {"job": task.job_id, "host": task.host, "parts": task.parts, "columns": COLUMN_NAMES, "files": tables}
+    return json.dumps({**head, **body}, indent=1).encode() + b"\n"

@@ -1,0 +1,35 @@
+"""Every check of the law, on the compiled sampler at full size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from tests.distributions import checks, mutants
+
+
+@pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
+def test_check_accepts_the_sampler(check: Callable[[float], None]) -> None:
+    check(3.0)
+
+
+def test_every_check_is_in_the_suite() -> None:
+    check_names = {name for name, value in vars(checks).items() if callable(value) and "scale" in getattr(value, "__annotations__", {})}
+    assert check_names == {check.__name__ for check in checks.CHECKS}
+
+
+def test_every_check_must_reject_a_mutant() -> None:
+    check_names = {mutant.check for group in mutants.GROUPS for mutant in mutants.mutants_of(group)}
+    assert check_names == {check.__name__ for check in checks.CHECKS}
+
+
+def test_only_counts_that_are_off_are_rejected() -> None:
+    checks.require_counts([510, 490], [500, 500], "fair")
+    checks.require_counts([0, 1000], [0, 1000], "certain")
+    with pytest.raises(checks.Rejected, match="chi-square"):
+        checks.require_counts([600, 400], [500, 500], "loaded")
+    with pytest.raises(checks.Rejected, match="impossible"):
+        checks.require_counts([1, 999], [0, 1000], "impossible")
+    with pytest.raises(checks.Rejected):
+        checks.require_independent(np.tile([0, 1], 500), np.tile([1, 0], 500), 2, "alternating")

@@ -1,0 +1,144 @@
+"""A storaged follows the one metad that it began with: another one, with an empty catalog, does not cost it its data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.kit.metad import SCHEMA
+from tests.kit.waiting import HANG_S
+
+from asterism_daemonkit.calls import Handler, LocalTransport
+from asterism_proto.errors import Conflict, Corrupt
+from asterism_proto.methods import CATALOG
+from asterism_proto.v1 import metad_pb2 as mpb
+from metad.app import Metad
+from metad.settings import MetadSettings
+from storaged.app import Storaged
+from storaged.cluster_identity import ClusterIdentity
+from storaged.settings import StoragedSettings
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + HANG_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+class Harness:
+    """Metads on folders of their own, and one storaged that is connected to one of them after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.handlers: dict[str, Handler] = {}
+        self.metads: dict[str, Metad] = {}
+        self.storaged: Storaged | None = None
+
+    def metad(self, name: str) -> Metad:
+        metad = self.metads[name] = Metad(MetadSettings(data=self.folder / name, listen="127.0.0.1:0", http_listen="127.0.0.1:0"))
+        metad.start()
+        return metad
+
+    def connect(self, metad: Metad) -> None:
+        self.handlers.update(metad.handlers)
+
+    def start(self) -> Storaged:
+        settings = StoragedSettings(
+            data=self.folder / "s", listen="127.0.0.1:0", http_listen="127.0.0.1:0", heartbeat_interval_s=0.1, poll_wait_s=0.2
+        )
+        self.storaged = Storaged(settings, LocalTransport(self.handlers))
+        self.storaged.start()
+        return self.storaged
+
+    def stop(self) -> None:
+        if self.storaged is not None:
+            self.storaged.stop()
+            self.storaged = None
+
+    @property
+    def space_folder(self) -> Path:
+        return self.folder / "s" / "spaces" / "1"
+
+    def wait_for_mismatch(self, storaged: Storaged) -> str:
+        wait_for(lambda: any("belongs to the cluster" in reason for reason in storaged.ready()))
+        return next(reason for reason in storaged.ready() if "belongs to the cluster" in reason)
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> Iterator[Harness]:
+    harness = Harness(tmp_path)
+    yield harness
+    harness.stop()
+    for metad in harness.metads.values():
+        metad.stop()
+
+
+def test_storaged_ignores_metad_with_another_cluster_id(harness: Harness) -> None:
+    own = harness.metad("own")
+    harness.connect(own)
+    storaged = harness.start()
+    wait_for(lambda: not storaged.ready())
+    LocalTransport(own.handlers).call(CATALOG["create_space"], mpb.CreateSpaceRequest(name="graph", schema=SCHEMA.to_proto()), 5)
+    wait_for(lambda: (harness.space_folder / "graph").is_dir())
+    ours = own.status()["cluster"]
+    assert (harness.folder / "s" / "cluster").read_text() == ours
+
+    # An empty catalog wants nothing: whatever a storaged has would go.
+    empty = harness.metad("empty")
+    theirs = empty.status()["cluster"]
+    harness.connect(empty)
+    for _ in range(2):
+        reason = harness.wait_for_mismatch(storaged)
+        assert ours in reason
+        assert theirs in reason
+        assert str(harness.folder / "s") in reason
+        assert "empty data folder" in reason
+        assert (harness.space_folder / "graph").is_dir()
+        harness.stop()
+        storaged = harness.start()
+
+    harness.connect(own)
+    wait_for(lambda: not storaged.ready())
+    assert (harness.space_folder / "graph").is_dir()
+    # What its own metad does not name still goes.
+    LocalTransport(own.handlers).call(CATALOG["drop_space"], mpb.DropSpaceRequest(space="graph"), 5)
+    wait_for(lambda: not harness.space_folder.exists())
+
+
+def test_first_cluster_id_is_kept_and_others_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "cluster"
+    first = ClusterIdentity(file)
+    first.check("")
+    assert not file.exists()
+    first.check("one")
+    first.check("one")
+    for cluster in (first, ClusterIdentity(file)):
+        for other in ("two", ""):
+            with pytest.raises(Conflict, match=f"belongs to the cluster one, but metad belongs to the cluster {other or 'none'};"):
+                cluster.check(other)
+            assert cluster.fault
+        cluster.check("one")
+        assert cluster.fault == ""
+    assert file.read_text() == "one"
+
+
+def test_unreadable_cluster_file_is_a_conflict(tmp_path: Path) -> None:
+    for content in (b"", b"\xff\xfe"):
+        (tmp_path / "cluster").write_bytes(content)
+        with pytest.raises(Conflict):
+            ClusterIdentity(tmp_path / "cluster").check("one")
+
+
+def test_data_without_cluster_file_is_refused(tmp_path: Path) -> None:
+    ClusterIdentity(tmp_path / "cluster").check_identity()
+    (tmp_path / "spaces").mkdir()
+    ClusterIdentity(tmp_path / "cluster").check_identity()
+    (tmp_path / "spaces" / "1").mkdir()
+    with pytest.raises(Corrupt, match="cluster: missing, though"):
+        ClusterIdentity(tmp_path / "cluster").check_identity()
+    (tmp_path / "cluster").write_text("one")
+    (tmp_path / "identity.json").write_text("{}")
+    ClusterIdentity(tmp_path / "cluster").check_identity()

@@ -1,0 +1,364 @@
+"""Files that are torn, altered or gone after an unclean end: each is found out, and made again or refused by its name, and none is served."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.kit.cluster import LocalCluster
+from tests.kit.invariants import assert_settled, edges_of
+from tests.kit.waiting import HANG_S
+
+import asterism
+from asterism import Client, Graph
+from metad.store.rocksdb_store import RocksStore
+
+WAIT_S = HANG_S
+SCHEMA = {
+    "parts": 8,
+    "direction": "both",
+    "nodes": {"n": {"weighted": True, "features": {"x": {"dtype": "float32", "shape": [64]}}}},
+    "edges": {"n:to:n": {"weighted": True}},
+}
+NODES, EDGES = 500, 3_000
+UNAVAILABLE_ERRORS = (asterism.Unavailable, asterism.Stale, asterism.NotFound, asterism.NotReady)
+
+Damage = Callable[[Path], None]
+
+
+def truncate(path: Path) -> None:
+    """Its second half is gone."""
+    content = path.read_bytes()
+    _replace(path, content[: len(content) // 2])
+
+
+def corrupt_byte(path: Path) -> None:
+    """A byte in its first half is another one."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 4] ^= 0x40
+    _replace(path, bytes(content))
+
+
+def remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _replace(path: Path, content: bytes) -> None:
+    path.unlink()  # it may be a hard link: the others stay as they are
+    path.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(storageds=1, faults=True, flags={"storaged": ["--concurrent-tasks", "4"], "metad": ["--max-attempts", "1"]}) as running:
+        yield running
+
+
+@pytest.fixture
+def client(cluster: LocalCluster) -> Iterator[Client]:
+    with cluster.client(timeout_s=5.0) as connected:
+        yield connected
+        for faults in cluster.faults.values():
+            faults.set()
+        cluster.wait_ready()
+        assert_settled(cluster, connected, [space.name for space in connected.spaces()])
+
+
+def create_filled_spaces(client: Client, count: int, *, build: bool = True) -> list[Graph]:
+    """Spaces of different content, each with a published version unless it is not to be built."""
+    graphs = []
+    for number in range(count):
+        name = f"s{time.time_ns()}"
+        client.create_space(name, SCHEMA)
+        fill(client.graph(name), number)
+        graphs.append(client.graph(name))
+    assert_jobs_finish(client, [client.submit_job(graph.space).job_id for graph in graphs if build])
+    return graphs
+
+
+def assert_jobs_finish(client: Client, jobs: Sequence[int]) -> None:
+    assert all(client.wait(job, timeout_s=WAIT_S).state == "FINISHED" for job in jobs)
+
+
+def fill(graph: Graph, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    load = graph.client.begin_load(graph.space)
+    load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES), features={"x": rng.random((NODES, 64), np.float32)})
+    load.write_edges(1, "to", rng.integers(0, NODES, EDGES), rng.integers(0, NODES, EDGES), weights=rng.random(EDGES), ends_known=True)
+    load.commit()
+
+
+def wait_for(condition: Callable[[], bool], message: str) -> None:
+    end = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < end, message
+        time.sleep(0.05)
+
+
+def space_folder(cluster: LocalCluster, graph: Graph) -> Path:
+    return cluster.folder_of("storaged-0") / "spaces" / str(graph.client.describe(graph.space).space_id)
+
+
+def largest(paths: Iterator[Path]) -> Path:
+    """The largest file of a pattern; of some there is just one."""
+    return max(paths, key=lambda path: path.stat().st_size)
+
+
+def readiness_mentions(cluster: LocalCluster, phrases: Sequence[str]) -> bool:
+    """Whether one of the things that a running storaged says it is missing has all of these words in it."""
+    assert cluster["storaged-0"].exit_status() is None, cluster["storaged-0"].tail()
+    try:
+        return any(all(phrase in line for phrase in phrases) for line in cluster.missing("storaged-0").split('","'))
+    except OSError:
+        return False
+
+
+def assert_refused(graph: Graph) -> None:
+    with pytest.raises(UNAVAILABLE_ERRORS):
+        edges_of(graph, "to")
+
+
+def query_results(graph: Graph) -> tuple[object, ...]:
+    """What a version says: all its edges, and draws of a seed."""
+    nodes = graph.sample_nodes(50, "n", seed=3)
+    neighbors = graph.sample_neighbors(np.arange(20), "to", 4, seed=3)
+    return edges_of(graph, "to"), nodes.nodes.tobytes(), neighbors.nodes.tobytes(), graph.node_features(np.arange(NODES), "x")["x"].tobytes()
+
+
+IMAGE_DAMAGES: list[tuple[str, Damage]] = [
+    ("n0.c0.values.bin", corrupt_byte),
+    ("manifest.json", truncate),
+    ("manifest.json", corrupt_byte),
+    ("manifest.json", remove),
+    ("e0.in.hot.bin", truncate),
+    ("n0.table.hot.bin", remove),
+    ("", remove),
+]
+"""A file of each part but the last; of one, all."""
+
+
+def test_damaged_images_are_rebuilt_to_published_digests(cluster: LocalCluster, client: Client) -> None:
+    graph, undamaged = create_filled_spaces(client, 2)
+    expected, published = query_results(graph), client.manifest(graph.space)
+    build = space_folder(cluster, graph) / "builds" / str(published.job_id)
+    manifests = {path: path.read_bytes() for path in sorted(build.glob("parts/*/manifest.json"))}
+    cluster.kill("storaged-0")
+    intact = (build / "parts" / f"p{len(IMAGE_DAMAGES):05d}" / "manifest.json").stat()
+    for part, (name, damage) in enumerate(IMAGE_DAMAGES):
+        damage(build / "parts" / f"p{part:05d}" / name)
+    cluster.faults["storaged-0"].set(hold_build_in=["nodes n"])
+    cluster["storaged-0"].start()
+    phrases = (
+        f"version 1 of space {graph.space} is not served: image",
+        f"p00000/{IMAGE_DAMAGES[0][0]}: mebibyte 0 is not what was written",
+        "(parts 0, 1, 2, 3, 4, 5, 6 being made again from the loads up to commit 1)",
+    )
+    wait_for(lambda: readiness_mentions(cluster, phrases), "it serves, or says nothing")
+    assert_refused(graph)
+    assert len(edges_of(undamaged, "to")) == EDGES
+    cluster.faults["storaged-0"].set()
+    cluster.wait_ready()
+    assert query_results(graph) == expected
+    assert client.manifest(graph.space) == published
+    assert {path: path.read_bytes() for path in sorted(build.glob("parts/*/manifest.json"))} == manifests
+    assert (build / "parts" / f"p{len(IMAGE_DAMAGES):05d}" / "manifest.json").stat().st_mtime_ns == intact.st_mtime_ns, "a whole part was made again"
+    # What was made again is as good as new: for an audit, an export, and the next build, which links it.
+    assert_jobs_finish(client, [client.submit_job(graph.space, kind).job_id for kind in ("audit", "export-tables")])
+    graph.upsert_nodes([0], "n", weights=[1.0])
+    assert graph.build(timeout_s=WAIT_S).version == 2
+    assert edges_of(graph, "to") == expected[0]
+
+
+def test_unrepairable_image_is_refused_with_both_causes(cluster: LocalCluster, client: Client) -> None:
+    graph, other = create_filled_spaces(client, 2)
+    data_folder = space_folder(cluster, graph)
+    expected = query_results(graph)
+    # While only what was loaded is damaged, what is published is served, and no build makes anything of it.
+    cluster.kill("storaged-0")
+    blob = largest((data_folder / "graph").glob("*.blob"))
+    original = blob.read_bytes()
+    corrupt_byte(blob)
+    cluster.restart("storaged-0")
+    assert query_results(graph) == expected
+    graph.upsert_nodes([0], "n", weights=[1.0])
+    failed = client.wait(client.submit_job(graph.space, options={"link": "no"}).job_id, timeout_s=WAIT_S)
+    assert (failed.state, client.describe(graph.space).version) == ("FAILED", 1)
+    assert "Corrupt: block " in failed.cause
+    assert "Blob CRC mismatch" in failed.cause
+    # With its images damaged too there is nothing to make that one of.
+    cluster.kill("storaged-0")
+    for image in data_folder.glob("builds/*/parts/*/e0.out.nbr.bin"):
+        corrupt_byte(image)
+    cluster["storaged-0"].start()
+    phrases = (
+        f"version 1 of space {graph.space} is not served: image",
+        "e0.out.nbr.bin",
+        "could not be made again: Corrupt: block ",
+        "Blob CRC mismatch",
+    )
+    wait_for(lambda: readiness_mentions(cluster, phrases), "it serves, or says nothing")
+    assert_refused(graph)
+    assert len(edges_of(other, "to")) == EDGES
+    # An operator has brought the file back.
+    cluster.kill("storaged-0")
+    _replace(blob, original)
+    cluster.restart("storaged-0")
+    assert query_results(graph) == expected
+    # The failed job has the damaged file in its checkpoint; another one takes its own.
+    assert client.wait(client.submit_job(graph.space, options={"link": "no"}).job_id, timeout_s=WAIT_S).version == 2
+
+
+BUILD_DAMAGES: list[list[tuple[str, Damage]]] = [
+    [
+        ("parts/p00000/manifest.json", truncate),
+        ("parts/p00001/e0.out.nbr.bin", corrupt_byte),
+        ("parts/p00002/n0.weights.bin", remove),
+        ("done/p00003.json", truncate),
+        ("done/p00004.json", corrupt_byte),
+    ],
+    [("stat/MANIFEST-*", corrupt_byte)],
+    [("stat/CURRENT", remove)],
+    [("stat/*.sst", remove)],
+]
+
+
+def test_parts_damaged_before_publication_are_rebuilt(cluster: LocalCluster, client: Client) -> None:
+    graphs = create_filled_spaces(client, len(BUILD_DAMAGES), build=False)
+    cluster.faults["storaged-0"].set(hold_build_in=["nodes n"])
+    jobs = [client.submit_job(graph.space).job_id for graph in graphs]
+    builds = [space_folder(cluster, graph) / "builds" / str(job) for graph, job in zip(graphs, jobs, strict=True)]
+    cluster.faults["metad"].set(die_before_write_of="1/version/")
+    cluster.faults["storaged-0"].set()
+    wait_for(lambda: {build["state"] for build in cluster.get("storaged-0", "/status")["builds"]} == {"finished"}, "a build does not end")
+    wait_for(lambda: cluster["metad"].exit_status() is not None, "metad has published")
+    manifests = {path: path.read_bytes() for build in builds for path in build.glob("parts/*/manifest.json")}
+    assert len(manifests) == len(BUILD_DAMAGES) * SCHEMA["parts"]
+    cluster.kill("storaged-0")
+    for build, damages in zip(builds, BUILD_DAMAGES, strict=True):
+        for pattern, damage in damages:
+            damage(largest(build.glob(pattern)))
+    cluster.faults["metad"].set()
+    cluster["storaged-0"].start()
+    cluster.restart("metad")
+    assert_jobs_finish(client, jobs)
+    cluster.wait_ready()
+    assert {path: path.read_bytes() for build in builds for path in build.glob("parts/*/manifest.json")} == manifests
+    assert [len(edges_of(graph, "to")) for graph in graphs] == [EDGES] * len(graphs)
+    assert_jobs_finish(client, [client.submit_job(graph.space, "export-tables").job_id for graph in graphs])
+
+
+def test_damaged_table_fails_its_export_only(cluster: LocalCluster, client: Client) -> None:
+    (graph,) = create_filled_spaces(client, 1)
+    expected = query_results(graph)
+    for table_file in space_folder(cluster, graph).glob("builds/*/stat/*.sst"):
+        corrupt_byte(table_file)
+    failed = client.wait(client.submit_job(graph.space, "export-tables").job_id, timeout_s=WAIT_S)
+    assert failed.state == "FAILED"
+    assert "Corrupt" in failed.cause
+    assert ".sst" in failed.cause
+    assert query_results(graph) == expected
+    # Made anew, and shared with nothing before.
+    client.wait(client.submit_job(graph.space, options={"link": "no"}).job_id, timeout_s=WAIT_S)
+    assert_jobs_finish(client, [client.submit_job(graph.space, "export-tables").job_id])
+
+
+LOG_DAMAGES: list[tuple[str, Damage]] = [("*.log", corrupt_byte), ("MANIFEST-*", corrupt_byte), ("MANIFEST-*", remove), ("CURRENT", remove), ("CURRENT", truncate)]
+SST_DAMAGES: list[tuple[str, Damage]] = [("*.sst", truncate), ("*.sst", remove)]
+VALUE_DAMAGES: list[tuple[str, Damage]] = [("*.sst", corrupt_byte), ("*.blob", truncate), ("*.blob", remove)]
+"""Values, which opening a database does not read."""
+
+
+@pytest.mark.parametrize("damages", [LOG_DAMAGES, SST_DAMAGES], ids=["the log", "its files"])
+def test_damaged_database_makes_only_its_space_unavailable(
+    cluster: LocalCluster, client: Client, damages: list[tuple[str, Damage]]
+) -> None:
+    *graphs, other = create_filled_spaces(client, len(damages) + 1)
+    expected = [edges_of(graph, "to") for graph in graphs]
+    databases = [space_folder(cluster, graph) / "graph" for graph in graphs]
+    for graph in graphs if damages is LOG_DAMAGES else ():
+        fill(graph, 7)  # a build's checkpoint has brought what was there before from the log to files
+    cluster.kill("storaged-0")
+    for database, (pattern, damage) in zip(databases, damages, strict=True):
+        shutil.copytree(database, database.with_name("whole"))
+        damage(largest(database.glob(pattern)))
+    cluster["storaged-0"].start()
+    for graph, database in zip(graphs, databases, strict=True):
+        phrases = (f"space {graph.space} can not be opened", str(database))
+        wait_for(lambda words=phrases: readiness_mentions(cluster, words), f"it opens {database}, or does not say {phrases}")  # type: ignore[misc]
+    for graph in graphs:
+        # Nobody takes it for an older state, or for an empty one.
+        assert_refused(graph)
+        with pytest.raises((asterism.Unavailable, asterism.Stale)):
+            graph.upsert_nodes(np.arange(4), "n", weights=np.ones(4))
+    assert len(edges_of(other, "to")) == EDGES
+    cluster.kill("storaged-0")
+    for database in databases:
+        shutil.rmtree(database)
+        database.with_name("whole").rename(database)
+    cluster.restart("storaged-0")
+    assert [edges_of(graph, "to") for graph in graphs] == expected
+
+
+def test_damaged_values_fail_builds_and_name_the_damage(cluster: LocalCluster, client: Client) -> None:
+    graphs = create_filled_spaces(client, len(VALUE_DAMAGES))
+    expected = [edges_of(graph, "to") for graph in graphs]
+    databases = [space_folder(cluster, graph) / "graph" for graph in graphs]
+    cluster.kill("storaged-0")
+    for database, (pattern, damage) in zip(databases, VALUE_DAMAGES, strict=True):
+        damage(largest(database.glob(pattern)))
+    cluster.restart("storaged-0")
+    jobs = [client.submit_job(graph.space, options={"link": "no"}).job_id for graph in graphs]
+    for job, (pattern, _) in zip(jobs, VALUE_DAMAGES, strict=True):
+        failed = client.wait(job, timeout_s=WAIT_S)
+        assert failed.state == "FAILED"
+        assert ("block " in failed.cause and " of load " in failed.cause) or pattern[1:] in failed.cause, failed.cause
+    assert [edges_of(graph, "to") for graph in graphs] == expected
+    for graph in graphs:
+        client.drop_space(graph.space)  # what they were to go on from is of no use
+
+
+def test_metad_refuses_damaged_catalogs_and_names_the_folder(
+    cluster: LocalCluster, client: Client, tmp_path: Path
+) -> None:
+    (graph,) = create_filled_spaces(client, 1)
+    expected = query_results(graph)
+    cluster.kill("metad")
+    damages: list[tuple[str, Damage]] = [*LOG_DAMAGES, *SST_DAMAGES]
+    copies = [tmp_path / str(number) for number in range(len(damages))]
+    for copied, (pattern, damage) in zip(copies, damages, strict=True):
+        shutil.copytree(cluster.folder_of("metad"), copied)
+        if pattern == "*.sst":
+            flush_catalog(copied)
+        damage(largest((copied / "catalog").glob(pattern)))
+    with ThreadPoolExecutor(4) as pool:
+        processes = list(pool.map(run_metad, copies))
+    for copied, process in zip(copies, processes, strict=True):
+        assert process.returncode == 2, (copied, process.stderr)
+        last_line = process.stderr.splitlines()[-1]
+        assert last_line.startswith("metad: ")
+        assert str(copied / "catalog") in last_line
+        assert "Traceback" not in process.stderr
+    assert query_results(graph) == expected
+    cluster.restart("metad")
+    assert query_results(graph) == expected
+
+
+def run_metad(data: Path) -> subprocess.CompletedProcess[str]:
+    """A metad on a folder, at its end."""
+    command = [sys.executable, "-m", "metad", "--data", str(data), "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
+
+
+def flush_catalog(data: Path) -> None:
+    """Have what is in a catalog's log in files of its own."""
+    RocksStore(data / "catalog").close()

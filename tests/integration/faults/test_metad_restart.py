@@ -1,0 +1,213 @@
+"""A metad that is killed and comes back on its folder: nothing lost, nothing given twice, and it goes on."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from tests.kit.metad import InProcessMetad, edge_chunk, finished_report
+from tests.kit.waiting import HANG_S
+
+from asterism_proto.errors import Conflict, Corrupt
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as mpb
+from metad.app import Metad
+from metad.settings import MetadSettings
+from metad.store import keys
+from metad.store.rocksdb_store import RocksStore
+
+
+class MetadRestarts:
+    """One folder, and the metads that live on it one after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._number = 0
+        self._now_ms = 1_700_000_000_000
+
+    def next_desk(self) -> InProcessMetad:
+        """Another life. The store was closed, but no room of the earlier life was told: all there is, is what was written."""
+        self._number += 1
+        return InProcessMetad(RocksStore(self._folder / "catalog"), now_ms=self._now_ms + self._number * 60_000)
+
+
+@pytest.fixture
+def restarts(tmp_path: Path) -> MetadRestarts:
+    return MetadRestarts(tmp_path)
+
+
+def test_acknowledged_changes_survive_a_kill_at_any_step(restarts: MetadRestarts) -> None:
+    """One story, told with a kill after every step; at the end it reads as if there had been none."""
+    desk = restarts.next_desk()
+
+    def restarted() -> InProcessMetad:
+        desk.store.close()
+        return restarts.next_desk()
+
+    desk.heartbeat("s1")
+    desk.heartbeat("s2")
+    desk = restarted()
+    desk.create()
+    desk = restarted()
+    load = desk.begin(resume_key="k")
+    desk = restarted()
+    (first,) = desk.register(load, edge_chunk(0, 10))
+    desk = restarted()
+    assert desk.register(load, edge_chunk(0, 10)) == [first]
+    (second,) = desk.register(load, edge_chunk(1, 10), written=[0])
+    desk = restarted()
+    assert [(chunk.base, chunk.written) for chunk in desk.begin(resume_key="k").chunks] == [(0, True), (10, False)]
+    assert second.base == 10
+    desk.register(load, written=[1])
+    desk = restarted()
+    assert desk.commit(load).commit == 1
+    desk = restarted()
+    assert desk.commit(load).commit == 1
+    assert desk.load() == 2
+    other = desk.begin()
+    desk.ask("abandon_load", mpb.LoadRequest(load_id=other.load_id))
+    job = desk.submit()
+    orders = {uuid: desk.poll(uuid).orders[0] for uuid in ("s1", "s2")}
+    desk = restarted()
+    assert {uuid: desk.poll(uuid).orders[0] for uuid in ("s1", "s2")} == orders
+    assert desk.submit().job_id == job.job_id
+    desk.heartbeat("s1", finished_report(orders["s1"]))
+    desk = restarted()
+    assert desk.poll("s1").orders[0] == orders["s1"]
+    desk.heartbeat("s2", finished_report(orders["s2"]))
+    manifest = desk.ask("get_manifest", mpb.ManifestRequest(space="graph"))
+    desk = restarted()
+    assert desk.ask("get_manifest", mpb.ManifestRequest(space="graph")) == manifest
+    assert len(manifest.totals) == 16
+    assert desk.job(job.job_id).state == pb.FINISHED
+    assert list(desk.poll("s1").abandoned_loads) == [other.load_id]
+    assert desk.register(desk.begin(), edge_chunk(0))[0].base == 20
+    assert desk.begin().load_id > other.load_id
+    assert desk.load() == 3
+    desk.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
+    desk = restarted()
+    assert list(desk.ask("list_spaces", pb.Empty()).spaces) == []
+    desk.store.close()
+
+
+def test_new_identity_keeps_the_cluster_and_rising_revisions(tmp_path: Path) -> None:
+    now_ms, polled = 1_700_000_000_000, []
+    for uuid in ("first", "another", "a third"):
+        desk = InProcessMetad(RocksStore(tmp_path / "catalog"), uuid=uuid, now_ms=now_ms)  # in the same second, and a clock that was set back
+        now_ms -= 3_600_000
+        polled.append((desk.poll("s1").revision, desk.poll("s1").cluster))
+        desk.heartbeat("s1")
+        desk.create(f"space{len(polled)}")
+        polled.append((desk.poll("s1").revision, desk.poll("s1").cluster))
+        desk.store.close()
+    revisions = [revision for revision, _ in polled]
+    assert revisions == sorted(set(revisions))
+    assert len({cluster for _, cluster in polled}) == 1
+
+
+def test_leases_get_a_full_term_after_a_restart(restarts: MetadRestarts) -> None:
+    desk = restarts.next_desk()
+    desk.heartbeat("s1")
+    desk.store.close()
+    desk = restarts.next_desk()
+    desk.advance_clock(4.9)
+    assert [host.online for host in desk.ask("list_hosts", pb.Empty()).hosts] == [True]
+    desk.advance_clock(0.2)
+    assert [host.online for host in desk.ask("list_hosts", pb.Empty()).hosts] == [False]
+    desk.store.close()
+    desk = restarts.next_desk()
+    assert [host.online for host in desk.ask("list_hosts", pb.Empty()).hosts] == [False]
+    desk.store.close()
+
+
+def test_revisions_grow_over_restarts(restarts: MetadRestarts) -> None:
+    desk = restarts.next_desk()
+    desk.heartbeat("s1")
+    for name in "abcdef":
+        desk.create(name)
+    revision = desk.poll("s1").revision
+    desk.store.close()
+    desk = restarts.next_desk()
+    assert desk.poll("s1", known_revision=revision, wait_s=HANG_S).revision > revision
+    desk.store.close()
+
+
+def test_retries_and_stops_continue_after_a_restart(restarts: MetadRestarts) -> None:
+    desk = restarts.next_desk()
+    for uuid in ("s1", "s2"):
+        desk.heartbeat(uuid)
+    desk.create()
+    desk.create("other")
+    desk.load()
+    desk.load("other")
+    failing, stopping = desk.submit(), desk.submit("other")
+    order = next(order for order in desk.poll("s1").orders if order.job_id == failing.job_id)
+    running = [mpb.TaskReport(task_id=o.task_id, attempt=1, state=pb.RUNNING) for o in desk.poll("s1").orders if o.job_id == stopping.job_id]
+    desk.heartbeat("s1", mpb.TaskReport(task_id=order.task_id, attempt=1, state=pb.FAILED, cause="disk full"), *running)
+    desk.ask("stop_job", mpb.JobRequest(job_id=stopping.job_id))
+    desk.store.close()
+    desk = restarts.next_desk()
+    desk.heartbeat("s1")
+    desk.heartbeat("s2")
+    assert desk.job(stopping.job_id).state == pb.STOPPED
+    desk.advance_clock(2)
+    retried = desk.poll("s1").orders[0]
+    assert (retried.task_id, retried.attempt) == (order.task_id, 2)
+    assert list(desk.job(failing.job_id).tasks[0].causes) == ["attempt 1: disk full"]
+    desk.store.close()
+
+
+def test_two_metads_do_not_share_a_folder(tmp_path: Path) -> None:
+    settings = MetadSettings(data=tmp_path / "m", listen="127.0.0.1:0", http_listen="127.0.0.1:0")
+    first = Metad(settings)
+    try:
+        with pytest.raises(Conflict):
+            Metad(settings)
+    finally:
+        first.stop()
+    Metad(settings).stop()
+
+
+def test_metad_ends_on_sigterm_and_survives_sigkill(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+
+    def start() -> tuple[subprocess.Popen[bytes], int]:
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "metad", "--data", str(tmp_path / "m"), "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"],
+                stdout=out,
+                stderr=out,
+            )
+        deadline = time.monotonic() + HANG_S
+        while "http_port=" not in log.read_text():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        return process, int(log.read_text().split("http_port=")[1].split()[0])
+
+    for number, signal_number in enumerate((signal.SIGTERM, signal.SIGKILL, signal.SIGTERM), start=1):
+        process, port = start()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=HANG_S) as reply:
+            assert f'"incarnation":{number}' in reply.read().decode()
+        process.send_signal(signal_number)
+        assert process.wait(HANG_S) == (0 if signal_number is signal.SIGTERM else -signal.SIGKILL)
+
+
+def test_altered_catalog_is_refused_and_unlocks_its_folder(restarts: MetadRestarts, tmp_path: Path) -> None:
+    desk = restarts.next_desk()
+    desk.heartbeat("s1")
+    desk.create()
+    desk.load()
+    desk.submit()
+    desk.build("s1")
+    ((key, value),) = desk.store.range(keys.VERSIONS)
+    desk.store.write({key: value.replace(b"image-0", b"image-9")})
+    desk.store.close()
+    for _ in range(2):
+        with pytest.raises(Corrupt, match=f"{tmp_path / 'catalog'}: .*space 1, version 1.*restore the catalog from a snapshot"):
+            Metad(MetadSettings(data=tmp_path))

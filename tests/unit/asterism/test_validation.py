@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from asterism.calls import validation
+from asterism_model.schema.schema import Feature, NodeType
+from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
+
+OWNER = NodeType(
+    name="item",
+    weighted=True,
+    features=(
+        Feature(name="price", dtype="float32", shape=(2,)),
+        Feature(name="size", dtype="int8"),
+        Feature(name="tags", kind="ragged", dtype="int64"),
+        Feature(name="text", kind="bytes"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([1, -3], r"ids\[1\] = -3"),
+        ([1.5], "1.5"),
+        ([True], "True"),
+        (np.array([1 << 63], np.uint64), "9223372036854775808"),
+        ([1 << 70], str(1 << 70)),
+        (["a"], "'a'"),
+        ([[1, 2]], r"\[1, 2\]"),
+        (3, r"shape \[\]"),
+    ],
+)
+def test_invalid_ids_are_refused_with_the_value(values: Any, said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        validation.ids("ids", values)
+
+
+def test_ids_may_be_any_integers() -> None:
+    for values in ([3, 4], (3, 4), np.array([3, 4], np.uint8), np.array([3, 4], np.uint64), np.array([3, 4])):
+        assert validation.ids("ids", values).tolist() == [3, 4]
+        assert validation.ids("ids", values).dtype == np.int64
+    assert validation.ids("ids", []).shape == (0,)
+    assert validation.ids("nodes", [-1], minimum=-1).tolist() == [-1]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 1e39])
+def test_invalid_weights_are_refused_with_their_row(value: float) -> None:
+    with pytest.raises(InvalidRequest, match=r"weights\[2\]"):
+        validation.weights([0.0, 1.0, value], 3, OWNER)
+
+
+def test_weights_of_a_type_without_them_are_refused() -> None:
+    with pytest.raises(InvalidRequest, match="'plain' was declared without weights"):
+        validation.weights([1.0], 1, NodeType(name="plain"))
+    assert validation.weights(None, 1, NodeType(name="plain")) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "error", "said"),
+    [
+        ("price", np.zeros(2), InvalidRequest, r"shape \[2\]; expected \[2, 2\]"),
+        ("price", np.array([["a", "b"]] * 2), InvalidRequest, "the schema says float32"),
+        ("size", [1, 300], InvalidRequest, "300 does not fit int8"),
+        ("size", [1.5, 2.5], InvalidRequest, "values are float64, the schema says int8"),
+        ("tags", (np.array([0, 2]), np.array([1, 2])), InvalidRequest, r"expected int64\[3\]"),
+        ("tags", (np.array([0, 2, 1]), np.array([1])), InvalidRequest, "must rise from 0 to 1"),
+        ("text", (np.array([0, 1, 2]), np.array([1, 2])), InvalidRequest, "uint8"),
+        ("colour", [1, 2], NotFound, "price, size, tags, text"),
+    ],
+)
+def test_a_column_that_is_not_as_declared_is_refused(name: str, column: Any, error: type[AsterismError], said: str) -> None:
+    with pytest.raises(error, match=said):
+        validation.features({name: column}, 2, OWNER)
+
+
+def test_columns_become_arrays_of_the_declared_types() -> None:
+    columns = validation.features({"price": [[1, 2], [3, 4]], "size": [7, -7], "tags": [[5], [6, 7]], "text": ["ä", b""]}, 2, OWNER)
+    price, size = columns["price"], columns["size"]
+    assert isinstance(price, np.ndarray)
+    assert isinstance(size, np.ndarray)
+    assert (price.dtype, size.dtype) == (np.float32, np.int8)
+    (tags_indptr, tags), (text_indptr, text) = columns["tags"], columns["text"]
+    assert (tags_indptr.tolist(), tags.tolist(), tags.dtype) == ([0, 1, 3], [5, 6, 7], np.int64)
+    assert (text_indptr.tolist(), text.tobytes()) == ([0, 2, 2], "ä".encode())
+    sections = validation.feature_sections(columns)
+    assert validation.decode_columns(sections, ["size"])["size"] is size
+    assert validation.decode_columns(sections, ["tags"])["tags"][1] is tags
+
+
+def test_seed_is_any_integer_and_random_by_default() -> None:
+    assert validation.seed(-1) == (1 << 64) - 1
+    assert validation.seed(np.int64(5)) == 5
+    assert len({validation.seed(None) for _ in range(20)}) == 20
+
+
+@pytest.mark.parametrize(
+    ("check", "value"),
+    [
+        (validation.seed, 1.0),
+        (validation.seed, True),
+        (validation.version, 0),
+        (validation.version, -2),
+        (lambda value: validation.count("n", value), -1),
+        (lambda value: validation.count("n", value), 2.0),
+    ],
+)
+def test_invalid_numbers_are_refused_with_the_value(check: Callable[[Any], object], value: Any) -> None:
+    with pytest.raises(InvalidRequest, match=str(value)):
+        check(value)

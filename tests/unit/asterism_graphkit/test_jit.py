@@ -1,0 +1,117 @@
+"""Kernels in numba's cache."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.kit.waiting import HANG_S
+
+from asterism_graphkit.compile.jit import CompiledFiles
+
+STEP = """
+from asterism_graphkit.compile.jit import inlined
+BASE = {base}
+
+@inlined
+def step(x):
+    return x + {step}
+"""
+KERNEL = """
+from asterism_graphkit.compile.jit import kernel
+from steps import BASE, step
+
+@kernel
+def run(x):
+    return step(x) + BASE
+"""
+PROGRAM = "import loops; print(loops.run(1), sum(loops.run.stats.cache_hits.values()))"
+
+
+def run_kernel(folder: Path, base: int, step: int) -> tuple[int, int]:
+    """What the kernel gives in a process of its own, and whether it came out of the cache."""
+    (folder / "steps.py").write_text(STEP.format(base=base, step=step))
+    path = os.pathsep.join([str(folder), *sys.path])
+    command = ["env", f"PYTHONPATH={path}", "PYTHONDONTWRITEBYTECODE=1", sys.executable, "-c", PROGRAM]
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert completed.returncode == 0, completed.stderr
+    value, hits = completed.stdout.split()
+    return int(value), int(hits)
+
+
+def test_changed_step_or_constant_elsewhere_recompiles_kernel(tmp_path: Path) -> None:
+    (tmp_path / "loops.py").write_text(KERNEL)
+    assert run_kernel(tmp_path, 10, 1) == (12, 0)
+    assert run_kernel(tmp_path, 10, 1) == (12, 1)
+    assert run_kernel(tmp_path, 10, 5) == (16, 0)
+    assert run_kernel(tmp_path, 20, 5) == (26, 0)
+    assert run_kernel(tmp_path, 20, 5) == (26, 1)
+
+
+def test_code_is_listed_only_after_it_is_written(tmp_path: Path) -> None:
+    reader, loaded = CompiledFiles(str(tmp_path), "run", "new"), []
+
+    class Watched(CompiledFiles):
+        def _save_data(self, name: str, data: Any) -> None:
+            loaded.append(reader.load("int64"))
+            super()._save_data(name, data)
+            loaded.append(reader.load("int64"))
+
+    CompiledFiles(str(tmp_path), "run", "old").save("int64", "of older steps")
+    Watched(str(tmp_path), "run", "new").save("int64", "of newer steps")
+    assert set(loaded) <= {None, "of newer steps"}
+    assert reader.load("int64") == "of newer steps"
+    assert len(list(tmp_path.glob("*.nbc"))) == 1
+
+
+def test_one_of_concurrent_processes_compiles_the_kernel(tmp_path: Path) -> None:
+    (tmp_path / "loops.py").write_text(KERNEL)
+    (tmp_path / "steps.py").write_text(STEP.format(base=10, step=1))
+    command = ["env", f"PYTHONPATH={os.pathsep.join([str(tmp_path), *sys.path])}", sys.executable, "-c", f"import loops; input()\n{PROGRAM}"]
+    processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    outputs = [process.communicate(timeout=HANG_S)[0].split() for process in processes]
+    assert [int(value) for value, _ in outputs] == [12, 12, 12]
+    assert sorted(int(hits) for _, hits in outputs) == [0, 1, 1]
+
+
+def test_kernel_that_does_not_compile_leaves_no_lock(tmp_path: Path) -> None:
+    (tmp_path / "loops.py").write_text(KERNEL)
+    (tmp_path / "steps.py").write_text(STEP.format(base=10, step=1))
+    program = """
+import loops, numba
+try:
+    loops.run("text")
+except numba.errors.TypingError:
+    print(loops.run._cache._cache_file._lock)
+"""
+    command = ["env", f"PYTHONPATH={os.pathsep.join([str(tmp_path), *sys.path])}", sys.executable, "-c", program]
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert completed.stdout == "None\n", completed.stderr
+
+
+def test_concurrent_compilers_do_not_mix_up_code(tmp_path: Path) -> None:
+    class Blind(CompiledFiles):
+        """As it looks where both have begun before either has listed anything."""
+
+        def _load_index(self) -> dict[Any, str]:
+            return {}
+
+    other = Blind(str(tmp_path), "run", "stamp")
+
+    class First(Blind):
+        def _save_data(self, name: str, data: Any) -> None:
+            other.save("int32", "of int32")
+            super()._save_data(name, data)
+
+    First(str(tmp_path), "run", "stamp").save("int64", "of int64")
+    reader = CompiledFiles(str(tmp_path), "run", "stamp")
+    assert reader.load("int64") in (None, "of int64")
+    assert reader.load("int32") in (None, "of int32")
+    assert "of int64" in (reader.load("int64"), reader.load("int32"))

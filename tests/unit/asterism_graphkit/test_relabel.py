@@ -1,0 +1,66 @@
+"""Numbers by first appearance, against a dictionary."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asterism_graphkit.relabel.relabel import Relabeling, relabel, tree_positions
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.tuples(st.integers(-1, 30), st.integers(0, 2)), max_size=20), max_size=4), st.booleans())
+def test_nodes_are_numbered_by_first_appearance(batches: list[list[tuple[int, int]]], apart: bool) -> None:
+    relabeling, expected = Relabeling(), dict[tuple[int, int], int]()
+    for batch in batches:
+        ids, trees = np.array([i for i, _ in batch], np.int64), np.array([t for _, t in batch], np.int32)
+        numbers = relabeling.assign(ids, trees if apart else None)
+        assert numbers.tolist() == [expected.setdefault((i, t if apart else 0), len(expected)) if i >= 0 else -1 for i, t in batch]
+    assert list(zip(relabeling.ids.tolist(), relabeling.trees.tolist(), strict=True)) == list(expected)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.tuples(st.sampled_from([3, 70, 5000, 70_000, 1 << 40]), st.integers(0, 400), st.integers(0, 9)), max_size=7))
+def test_dense_and_sparse_ids_are_numbered_alike(batches: list[tuple[int, int, int]]) -> None:
+    """By bits and by hashes, one after the other in any order, over several numberings that use the same rooms."""
+    for repeat in range(2):
+        with Relabeling.pooled(2) as (relabeling, other):
+            expected: dict[int, int] = {}
+            for width, size, seed in batches:
+                ids = np.random.default_rng([seed, repeat]).integers(-1, width, size)
+                numbers = relabeling.assign(ids)
+                assert numbers.tolist() == [expected.setdefault(i, len(expected)) if i >= 0 else -1 for i in ids.tolist()]
+                assert other.assign(ids[:3]).max(initial=-1) < 3 * len(batches)
+            assert relabeling.ids.tolist() == list(expected)
+            assert relabeling.trees.tolist() == [0] * len(expected)
+
+
+def test_numbers_stay_the_same_as_the_relabeling_grows() -> None:
+    rng = np.random.default_rng(3)
+    ids = rng.integers(0, 2**62, 50_000)
+    ids = np.concatenate([ids, ids[::-1], np.arange(2000)])
+    relabeling = Relabeling()
+    numbers = np.concatenate([relabeling.assign(piece) for piece in np.array_split(ids, 7)])
+    first, inverse = np.unique(ids, return_index=True)[1], np.unique(ids, return_inverse=True)[1]
+    order = np.argsort(np.argsort(first))
+    assert np.array_equal(numbers, order[inverse])
+    assert np.array_equal(relabeling.ids[numbers], ids)
+
+
+def test_position_depends_on_tree_and_node_alone() -> None:
+    trees, ids = np.repeat(np.arange(300, dtype=np.int32), 300), np.tile(np.arange(300), 300)
+    positions = tree_positions(trees, ids)
+    assert len(np.unique(positions)) == len(positions)
+    assert np.array_equal(tree_positions(trees[::-1], ids[::-1]), positions[::-1])
+
+
+@pytest.mark.parametrize("largest", [40, 1000, 1 << 62])
+def test_array_is_numbered_with_and_without_slots(largest: int) -> None:
+    ids = np.random.default_rng(largest).choice([*range(20), largest], 300)
+    nodes, first = np.unique(ids, return_index=True)
+    numbers, distinct = relabel(ids)
+    assert distinct.tolist() == nodes[np.argsort(first)].tolist()
+    assert np.array_equal(distinct[numbers], ids)
+    assert [len(part) for part in relabel(np.zeros(0, np.int64))] == [0, 0]

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from asterism_model.schema.schema import NodeType, Schema
+from asterism_proto.errors import NotFound, NotReady
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as meta
+from graphd.routing.totals import EDGE, NODE
+from graphd.routing.updates import RoutingTable
+
+
+def poll_reply(revision: int, *versions: int) -> meta.PollReply:
+    schema = Schema(node_types=(NodeType(name="a"), NodeType(name="b")), parts=4)
+    totals = [
+        pb.Total(part=part, element=pb.NODE, type_id=type_id, count=10, positive=part, weight=float(part * (type_id + 1)))
+        for part in range(4)
+        for type_id in range(2)
+    ]
+    space = pb.Space(space_id=7, name="s", schema=schema.to_proto(), parts=[pb.PartHosts(hosts=[uuid]) for uuid in ("y", "x", "y", "x")])
+    manifests = [pb.Manifest(space_id=7, version=version, digest=f"d{version}", totals=totals) for version in versions]
+    hosts = [meta.Host(uuid="x", address="x:1", online=True), meta.Host(uuid="y", address="y:1")]
+    return meta.PollReply(revision=revision, spaces=[meta.SpaceRoute(space=space, versions=manifests)], storaged=hosts)
+
+
+def test_a_poll_becomes_routes() -> None:
+    routes = RoutingTable().apply_reply(poll_reply(3, 1, 2))
+    space = routes.space("s")
+    assert space.hosts == ("x", "y")
+    assert space.host_of_part.tolist() == [1, 0, 1, 0]
+    assert space.parts_of(1) == [0, 2]
+    assert space.current_version == 2
+    assert space.find_version(0).version == 2
+    assert space.find_version(1).digest == "d1"
+    assert routes.addresses == {"x": "x:1", "y": "y:1"}
+
+
+def test_unknown_names_are_refused_with_the_known_ones() -> None:
+    table = RoutingTable()
+    with pytest.raises(NotFound, match="no space 'nope'; there are none"):
+        table.routes.space("nope")
+    with pytest.raises(NotReady, match="space 's' has no published version; submit a build"):
+        table.apply_reply(poll_reply(1)).space("s").find_version(0)
+    with pytest.raises(NotFound, match="version 9 of space 's' is not served; those that are: 2, 3"):
+        table.apply_reply(poll_reply(2, 2, 3)).space("s").find_version(9)
+
+
+def test_retained_version_keeps_its_shares() -> None:
+    table = RoutingTable()
+    before = table.apply_reply(poll_reply(1, 1)).space("s").find_version(1)
+    after = table.apply_reply(poll_reply(2, 1, 2)).space("s")
+    assert after.find_version(1) is before
+    assert after.find_version(2) is not before
+
+
+def test_waiter_is_woken_by_an_update() -> None:
+    table = RoutingTable()
+    threading.Timer(0.02, lambda: table.apply_reply(poll_reply(1, 1))).start()
+    assert table.wait_for(lambda routes: "s" in routes.spaces, 10)
+    assert not table.wait_for(lambda routes: "t" in routes.spaces, 0)
+
+
+def test_shares_are_weights_or_live_counts_by_type() -> None:
+    totals = RoutingTable().apply_reply(poll_reply(1, 1)).space("s").find_version(1).totals
+    weighted = totals.shares(NODE, (1, 0, 1), uniform=False)
+    assert weighted.types.tolist() == [0] * 4 + [1] * 4
+    assert np.array_equal(weighted.measure, [0, 1, 2, 3, 0, 2, 4, 6])
+    assert weighted is totals.shares(NODE, (0, 1), uniform=False)
+    assert totals.shares(NODE, (1,), uniform=True).measure.tolist() == [10] * 4
+    assert totals.shares(EDGE, (0,), uniform=False).total == 0
+    assert totals.drawable_count(NODE, (1,), uniform=False) == 6
+    assert totals.drawable_count(NODE, (0, 1), uniform=True) == 80

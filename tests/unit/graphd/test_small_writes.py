@@ -1,0 +1,202 @@
+"""Single writes that gather while another group is under way: who carries them, and who gets which fault."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from tests.kit.waiting import HANG_S
+
+from asterism_daemonkit.calls import CallContext
+from asterism_proto.errors import AsterismError, Deadline, InvalidRequest
+from asterism_proto.v1 import storaged_pb2 as store
+from graphd.writes import small_writes
+from graphd.writes.small_writes import SmallWrite, WriteBatcher, concat_sections, split_into_chunks
+
+
+def small_write(ids: Sequence[int], *, kind: int = store.NODES, seconds: float = 10, **features: np.ndarray) -> SmallWrite:
+    arrays = {"ids": np.array(ids, np.int64), **features}
+    return SmallWrite(kind=kind, type_id=0, rows=len(ids), sections=arrays, call=CallContext.with_timeout(seconds))
+
+
+class ManualCommitter:
+    """Carries groups out one by one, each when it is let go."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[list[int]]] = []
+        self.started = threading.Semaphore(0)
+        self.gate = threading.Semaphore(0)
+        self.bad_ids: set[int] = set()
+        self.uncertain = False
+
+    def commit_batch(self, space: str, group: Sequence[SmallWrite], call: CallContext) -> None:
+        self.groups.append([write.sections["ids"].tolist() for write in group])
+        self.started.release()
+        assert self.gate.acquire(timeout=HANG_S)
+        if self.uncertain:
+            raise small_writes.CommitUncertain("who knows")
+        for write in group:
+            if self.bad_ids & set(write.sections["ids"].tolist()):
+                raise InvalidRequest(f"bad {self.bad_ids}")
+        for write in group:
+            write.commit_number = len(self.groups)
+
+
+class Writers:
+    """Threads that write, and what they got."""
+
+    def __init__(self, groups: WriteBatcher) -> None:
+        self._groups = groups
+        self._threads: list[threading.Thread] = []
+        self.errors: dict[int, AsterismError] = {}
+        self.commits: dict[int, int] = {}
+
+    def write(self, write: SmallWrite) -> None:
+        def run() -> None:
+            first_id = int(write.sections["ids"][0])
+            try:
+                self._groups.write("space", write)
+                self.commits[first_id] = write.commit_number
+            except AsterismError as error:
+                self.errors[first_id] = error
+
+        self._threads.append(threading.Thread(target=run))
+        self._threads[-1].start()
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join(HANG_S)
+            assert not thread.is_alive()
+
+
+@pytest.fixture
+def committer() -> ManualCommitter:
+    return ManualCommitter()
+
+
+def wait_until_queued(groups: WriteBatcher, n: int) -> None:
+    """Wait until ``n`` writes wait for their turn."""
+    while len(groups._waiting.get("space", ())) < n:
+        threading.Event().wait(0.001)
+
+
+def test_writes_during_a_commit_share_the_next_group(committer: ManualCommitter) -> None:
+    groups = WriteBatcher(committer.commit_batch)
+    writers = Writers(groups)
+    writers.write(small_write([1]))
+    assert committer.started.acquire(timeout=HANG_S)
+    for i in (2, 3, 4):
+        writers.write(small_write([i]))
+        wait_until_queued(groups, i - 1)
+    committer.gate.release(2)
+    writers.join()
+    assert committer.groups == [[[1]], [[2], [3], [4]]]
+    assert writers.commits == {1: 1, 2: 2, 3: 2, 4: 2}
+    committer.gate.release()
+    groups.write("space", small_write([5]))
+    assert committer.groups[-1] == [[5]]
+
+
+def test_failure_of_one_write_spares_the_others(committer: ManualCommitter) -> None:
+    groups = WriteBatcher(committer.commit_batch)
+    writers = Writers(groups)
+    writers.write(small_write([1]))
+    assert committer.started.acquire(timeout=HANG_S)
+    committer.bad_ids = {3}
+    for i in (2, 3, 4):
+        writers.write(small_write([i]))
+        wait_until_queued(groups, i - 1)
+    committer.gate.release(10)
+    writers.join()
+    assert committer.groups == [[[1]], [[2], [3], [4]], [[2]], [[3]], [[4]]]
+    assert set(writers.commits) == {1, 2, 4}
+    assert isinstance(writers.errors[3], InvalidRequest)
+
+
+def test_group_with_uncertain_commit_is_not_written_again(committer: ManualCommitter) -> None:
+    groups = WriteBatcher(committer.commit_batch)
+    writers = Writers(groups)
+    writers.write(small_write([1]))
+    assert committer.started.acquire(timeout=HANG_S)
+    for i in (2, 3):
+        writers.write(small_write([i]))
+        wait_until_queued(groups, i - 1)
+    committer.gate.release()
+    assert committer.started.acquire(timeout=HANG_S)
+    committer.uncertain = True
+    committer.gate.release()
+    writers.join()
+    assert committer.groups == [[[1]], [[2], [3]]]
+    assert [type(writers.errors[i]) for i in (2, 3)] == [small_writes.CommitUncertain] * 2
+
+
+def test_write_that_expires_in_the_queue_is_not_written(committer: ManualCommitter) -> None:
+    groups = WriteBatcher(committer.commit_batch)
+    writers = Writers(groups)
+    writers.write(small_write([1]))
+    assert committer.started.acquire(timeout=HANG_S)
+    with pytest.raises(Deadline, match="nothing was written"):
+        groups.write("space", small_write([2], seconds=0.05))
+    committer.gate.release()
+    writers.join()
+    assert committer.groups == [[[1]]]
+
+
+def test_groups_are_bounded_and_large_writes_go_alone(committer: ManualCommitter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_writes, "MAX_BATCH_BYTES", 24)
+    groups = WriteBatcher(committer.commit_batch)
+    writers = Writers(groups)
+    writers.write(small_write([1]))
+    assert committer.started.acquire(timeout=HANG_S)
+    for i, ids in enumerate([[2, 0], [3], [4], [5, 0, 0, 0, 0]], 1):
+        writers.write(small_write(ids))
+        wait_until_queued(groups, i)
+    committer.gate.release(10)
+    writers.join()
+    assert committer.groups == [[[1]], [[2, 0], [3]], [[4]], [[5, 0, 0, 0, 0]]]
+
+
+def test_internal_error_ends_every_write(committer: ManualCommitter) -> None:
+    def commit_batch(space: str, group: Sequence[SmallWrite], call: CallContext) -> None:
+        raise ZeroDivisionError
+
+    groups = WriteBatcher(commit_batch)
+    for _ in range(2):
+        with pytest.raises(AsterismError, match="ZeroDivisionError"):
+            groups.write("space", small_write([1]))
+
+
+def test_adjacent_writes_of_one_kind_are_one_chunk_in_order() -> None:
+    lists = [
+        {"f:l.indptr": np.array([0, *np.cumsum(lengths)]), "f:l.values": np.arange(sum(lengths)) + 10 * i} for i, lengths in enumerate([[2], [0, 1]])
+    ]
+    group = [small_write([1], **lists[0]), small_write([2, 3], **lists[1]), small_write([9], kind=store.NODE_DELETES), small_write([4]), small_write([5])]
+    chunks = list(split_into_chunks(group))
+    assert [(chunk.kind, chunk.rows, chunk.sections["ids"].tolist()) for chunk in chunks] == [
+        (store.NODES, 3, [1, 2, 3]),
+        (store.NODE_DELETES, 1, [9]),
+        (store.NODES, 2, [4, 5]),
+    ]
+    assert chunks[0].sections["f:l.indptr"].tolist() == [0, 2, 2, 3]
+    assert chunks[0].sections["f:l.values"].tolist() == [0, 1, 10]
+    assert [write for chunk in chunks for write in chunk.writes] == group
+
+
+def test_concatenated_sections_keep_their_rows() -> None:
+    rng = np.random.default_rng(3)
+    pieces = []
+    for _ in range(7):
+        lengths = rng.integers(0, 4, rng.integers(0, 5))
+        pieces.append(
+            {
+                "x": rng.random((len(lengths), 3)),
+                "l.indptr": np.concatenate([[0], np.cumsum(lengths)]),
+                "l.values": rng.integers(0, 99, lengths.sum()),
+            }
+        )
+    sections = concat_sections(pieces)
+    rows = [piece["l.values"][a:b].tolist() for piece in pieces for a, b in zip(piece["l.indptr"], piece["l.indptr"][1:], strict=False)]
+    assert [sections["l.values"][a:b].tolist() for a, b in zip(sections["l.indptr"], sections["l.indptr"][1:], strict=False)] == rows
+    assert np.array_equal(sections["x"], np.concatenate([piece["x"] for piece in pieces]))

@@ -1,0 +1,236 @@
+"""Spaces, loads and versions, asked through the handlers over the memory store."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from tests.kit.metad import SCHEMA, InProcessMetad, edge_chunk
+
+from asterism_model.schema.schema import Schema
+from asterism_proto.errors import AsterismError, Conflict, InvalidRequest, NotFound, NotReady, Stale
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as mpb
+from metad.catalog.catalog import Catalog
+from metad.store.memory_store import MemoryStore
+
+
+@pytest.fixture
+def metad() -> InProcessMetad:
+    metad = InProcessMetad()
+    for uuid in ("s2", "s1", "s3"):
+        metad.heartbeat(uuid)
+    return metad
+
+
+# Spaces.
+
+
+def test_parts_go_round_robin_to_online_storageds_by_uuid(metad: InProcessMetad) -> None:
+    assert [list(part.hosts) for part in metad.create().parts] == [["s1"], ["s2"], ["s3"], ["s1"]]
+
+
+def test_space_needs_an_online_storaged() -> None:
+    metad = InProcessMetad()
+    with pytest.raises(NotReady, match="none is online"):
+        metad.create()
+    metad.heartbeat("s1")
+    metad.heartbeat("g1", role=mpb.GRAPHD)
+    metad.advance_clock(60)
+    with pytest.raises(NotReady):
+        metad.create()
+
+
+@pytest.mark.parametrize("name", ["", "1st", "a b", "x" * 129, "a/b"])
+def test_a_bad_name_is_refused_with_the_name(metad: InProcessMetad, name: str) -> None:
+    with pytest.raises(InvalidRequest, match="a name is a letter or _"):
+        metad.create(name)
+
+
+def test_invalid_schema_is_refused(metad: InProcessMetad) -> None:
+    with pytest.raises(InvalidRequest, match="at least one node type"):
+        metad.ask("create_space", mpb.CreateSpaceRequest(name="g"))
+    bad = SCHEMA.to_proto()
+    bad.placement = 9  # type: ignore[assignment]
+    with pytest.raises(InvalidRequest, match="Placement 9"):
+        metad.ask("create_space", mpb.CreateSpaceRequest(name="g", schema=bad))
+
+
+def test_existing_name_is_refused_unless_equal_and_allowed(metad: InProcessMetad) -> None:
+    first = metad.create()
+    with pytest.raises(Conflict, match="exists already"):
+        metad.create()
+    assert metad.create(if_not_exists=True) == first
+    with pytest.raises(Conflict, match="another schema"):
+        metad.create(schema=replace(SCHEMA, parts=2), if_not_exists=True)
+
+
+def test_schema_round_trips(metad: InProcessMetad) -> None:
+    metad.create()
+    assert Schema.from_proto(metad.ask("describe_space", mpb.SpaceRequest(space="graph")).schema) == SCHEMA
+
+
+def test_unknown_space_is_refused_with_existing_ones(metad: InProcessMetad) -> None:
+    metad.create("one")
+    with pytest.raises(NotFound, match="'nine' does not exist; there is one"):
+        metad.ask("describe_space", mpb.SpaceRequest(space="nine"))
+    with pytest.raises(InvalidRequest, match="empty"):
+        metad.ask("describe_space", mpb.SpaceRequest())
+
+
+def test_dropped_space_is_removed_and_its_id_not_reused(metad: InProcessMetad) -> None:
+    initial = dict(metad.store.range(b""))
+    first = metad.create()
+    load = metad.begin()
+    metad.register(load, edge_chunk(0), written=[0])
+    metad.commit(load)
+    metad.begin()
+    metad.ask("abandon_load", mpb.LoadRequest(load_id=metad.begin().load_id))
+    metad.submit()
+    metad.build("s1", "s2", "s3")
+    metad.submit()
+    metad.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
+    with pytest.raises(NotFound):
+        metad.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
+    metad.ask("drop_space", mpb.DropSpaceRequest(space="graph", if_exists=True))
+    with pytest.raises(NotFound, match="load 1 does not exist"):
+        metad.ask("get_load", mpb.LoadRequest(load_id=load.load_id))
+    assert [metad.job(i).state for i in (1, 2)] == [pb.FINISHED, pb.STOPPED]
+    assert list(metad.poll("s1").spaces) == list(metad.poll("s1").orders) == []
+    new_keys = {key for key, _ in metad.store.range(b"") if key not in initial}
+    assert {key.split(b"/")[1] for key in new_keys} == {b"next", b"job", b"removal"}, "the orders to remove its data stay until they are carried out"
+    assert metad.create().space_id > first.space_id
+
+
+# Versions.
+
+
+def test_manifest_digest_covers_all_other_fields(metad: InProcessMetad) -> None:
+    metad.create()
+    metad.load()
+    metad.submit()
+    metad.build("s1", "s2", "s3")
+    manifest = metad.ask("get_manifest", mpb.ManifestRequest(space="graph"))
+    assert (manifest.version, manifest.cut, manifest.job_id, len(manifest.images)) == (1, 1, 1, 4)
+    digest = manifest.digest
+    manifest.digest = ""
+    assert hashlib.sha256(manifest.SerializeToString(deterministic=True)).hexdigest() == digest
+    assert metad.ask("describe_space", mpb.SpaceRequest(space="graph")).version == 1
+
+
+def test_versions_are_listed_newest_first_without_totals(metad: InProcessMetad) -> None:
+    metad.create()
+    for _ in range(2):
+        metad.load()
+        metad.submit()
+        metad.build("s1", "s2", "s3")
+    versions = metad.ask("list_versions", mpb.SpaceRequest(space="graph")).versions
+    assert [manifest.version for manifest in versions] == [2, 1]
+    assert not any(manifest.totals for manifest in versions)
+    assert all(manifest.images for manifest in versions)
+
+
+def test_unknown_version_is_refused_with_existing_ones(metad: InProcessMetad) -> None:
+    metad.create()
+    with pytest.raises(NotFound, match="no published version yet"):
+        metad.ask("get_manifest", mpb.ManifestRequest(space="graph"))
+    metad.load()
+    metad.submit()
+    metad.build("s1", "s2", "s3")
+    with pytest.raises(NotFound, match="version 9 of space 'graph' is not there; there are 1"):
+        metad.ask("get_manifest", mpb.ManifestRequest(space="graph", version=9))
+
+
+def test_old_versions_retire_when_surplus_and_unused() -> None:
+    metad = InProcessMetad(keep_versions=2, retire_after_s=60)
+
+    def send_heartbeats(routed_version: int) -> None:
+        metad.heartbeat("s1")
+        metad.heartbeat("g1", role=mpb.GRAPHD, held=[mpb.HeldVersion(space_id=1, version=routed_version)])
+
+    def served_versions() -> list[int]:
+        return [manifest.version for manifest in metad.poll("s1").spaces[0].versions]
+
+    send_heartbeats(1)
+    metad.create()
+    for _ in range(3):
+        metad.load()
+        metad.submit()
+        metad.build("s1")
+        metad.now_ms += 1_000
+    assert served_versions() == [1, 2, 3]
+    metad.now_ms += 60_000
+    send_heartbeats(1)
+    metad.advance_clock(0)
+    assert served_versions() == [1, 2, 3], "a graphd still routes by version 1"
+    send_heartbeats(3)
+    known_revision = metad.poll("s1").revision
+    for _ in range(59):
+        metad.advance_clock(1)
+        send_heartbeats(3)
+    assert served_versions() == [1, 2, 3], "a request that the graphd began before it heard of a newer one may still be under way"
+    metad.advance_clock(1)
+    assert served_versions() == [2, 3]
+    assert metad.poll("s1", known_revision=known_revision, wait_s=5).revision > known_revision
+    with pytest.raises(NotFound, match="version 1"):
+        metad.ask("get_manifest", mpb.ManifestRequest(space="graph", version=1))
+
+
+# Jobs through the door.
+
+
+@pytest.mark.parametrize(
+    ("call", "words", "kind"),
+    [
+        (lambda d: d.ask("list_jobs", mpb.ListJobsRequest(states=[9])), "job state 9", InvalidRequest),
+        (lambda d: d.ask("list_jobs", mpb.ListJobsRequest(states=[0])), "job state 0", InvalidRequest),
+        (lambda d: d.ask("list_jobs", mpb.ListJobsRequest(limit=1001)), "limit 1001", InvalidRequest),
+        (lambda d: d.ask("list_jobs", mpb.ListJobsRequest(space="nine")), "'nine' does not exist", NotFound),
+        (lambda d: d.job(0), "job 0 does not exist", NotFound),
+        (lambda d: d.ask("stop_job", mpb.JobRequest(job_id=99)), "job 99 does not exist", NotFound),
+        (lambda d: d.ask("recover_job", mpb.JobRequest(job_id=99)), "job 99 does not exist", NotFound),
+        (lambda d: d.ask("submit_job", mpb.SubmitJobRequest(space="graph")), "job kind ''", InvalidRequest),
+        (lambda d: d.submit("nine"), "'nine' does not exist", NotFound),
+        (lambda d: d.beat("s1", role=0), "role 0", InvalidRequest),
+        (lambda d: d.beat("s1", role=mpb.GRAPHD), "uuid=s1: belongs to a storaged, not to a graphd", InvalidRequest),
+        (lambda d: d.beat(""), "without a uuid", InvalidRequest),
+        (lambda d: d.beat("s1", incarnation=0), "incarnation 0", InvalidRequest),
+        (lambda d: d.beat("s1", mpb.TaskReport(task_id=1, attempt=1)), "task 1: state 0", InvalidRequest),
+        (lambda d: d.poll("", wait_s=1), "without a uuid", InvalidRequest),
+        (lambda d: d.poll("s1", role=7), "role 7", InvalidRequest),
+    ],
+)
+def test_invalid_requests_are_refused_with_their_value(metad: InProcessMetad, call: Callable[[InProcessMetad], object], words: str, kind: type[AsterismError]) -> None:
+    metad.create()
+    with pytest.raises(kind, match=words):
+        call(metad)
+
+
+def test_jobs_are_paged_newest_first(metad: InProcessMetad) -> None:
+    metad.create()
+    for _ in range(5):
+        metad.load()
+        metad.submit()
+    first = metad.ask("list_jobs", mpb.ListJobsRequest(space="graph", limit=2))
+    assert ([job.job_id for job in first.jobs], first.next_before) == ([5, 4], 4)
+    second = metad.ask("list_jobs", mpb.ListJobsRequest(limit=3, before=first.next_before))
+    assert ([job.job_id for job in second.jobs], second.next_before) == ([3, 2, 1], 0)
+    running = metad.ask("list_jobs", mpb.ListJobsRequest(states=[pb.RUNNING]))
+    assert [job.job_id for job in running.jobs] == [1]
+
+
+def test_older_incarnation_of_a_daemon_is_fenced(metad: InProcessMetad) -> None:
+    metad.heartbeat("s1", incarnation=5)
+    with pytest.raises(Stale, match="incarnation=4: expected 5, which has started since"):
+        metad.heartbeat("s1", incarnation=4)
+    with pytest.raises(Stale):
+        metad.poll("s1", incarnation=4)
+
+
+def test_a_catalog_of_another_format_is_not_read() -> None:
+    store = MemoryStore()
+    store.write({b"1/format": b"2"})
+    with pytest.raises(AsterismError, match="format"):
+        Catalog(store, folder_uuid="m1")

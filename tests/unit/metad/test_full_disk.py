@@ -1,0 +1,68 @@
+"""A store that refuses one write of several: what metad has not written it does not believe, and makes up for later."""
+
+from __future__ import annotations
+
+import pytest
+from tests.kit.metad import InProcessMetad
+
+from asterism_proto.errors import Unavailable
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as mpb
+from metad.store.memory_store import MemoryStore
+from metad.store.port import Changes
+
+
+class FailingStore(MemoryStore):
+    """Takes so many more writes, then refuses one."""
+
+    writes_left = -1
+
+    def write(self, changes: Changes) -> None:
+        self.writes_left -= 1
+        if self.writes_left == -1:
+            raise Unavailable("the disk is full")
+        super().write(changes)
+
+
+@pytest.fixture
+def store() -> FailingStore:
+    return FailingStore()
+
+
+@pytest.fixture
+def metad(store: FailingStore) -> InProcessMetad:
+    """A build under way."""
+    metad = InProcessMetad(store)
+    metad.heartbeat("s1")
+    metad.create()
+    metad.load()
+    metad.submit()
+    return metad
+
+
+def test_half_written_storaged_restart_is_redone_at_heartbeat(metad: InProcessMetad, store: FailingStore) -> None:
+    assert [order.attempt for order in metad.poll("s1").orders] == [1]
+    store.writes_left = 1  # the host is written, what follows for its tasks is not
+    with pytest.raises(Unavailable):
+        metad.heartbeat("s1", incarnation=2)
+    metad.heartbeat("s1", incarnation=2)
+    assert [order.attempt for order in metad.poll("s1", incarnation=2).orders] == [2]
+
+
+def test_half_written_lease_end_is_redone_at_the_next_tick(metad: InProcessMetad, store: FailingStore) -> None:
+    metad.ask("stop_job", mpb.JobRequest(job_id=1))
+    assert metad.job(1).state == pb.RUNNING
+    store.writes_left = 1
+    with pytest.raises(Unavailable):
+        metad.advance_clock(3600)
+    metad.advance_clock(0.1)
+    assert metad.job(1).state == pb.STOPPED
+
+
+def test_failed_publication_is_redone_with_the_next_report(metad: InProcessMetad, store: FailingStore) -> None:
+    store.writes_left = 0
+    with pytest.raises(Unavailable):
+        metad.build("s1")
+    assert (metad.job(1).state, metad.ask("describe_space", mpb.SpaceRequest(space="graph")).version) == (pb.RUNNING, 0)
+    metad.build("s1")
+    assert (metad.job(1).state, metad.ask("describe_space", mpb.SpaceRequest(space="graph")).version) == (pb.FINISHED, 1)
