@@ -18,12 +18,12 @@ from asterism.records.catalog import SpaceInfo
 from asterism.records.versions import VersionInfo
 from asterism.transport.grpc import Transport
 from asterism.transport.waiting import THREAD_WAITER, Waiter
+from asterism_model.graph_prices import price_request, section_sizes
+from asterism_model.prices import check_reply
 from asterism_model.schema.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import AsterismError, Deadline, NotFound, NotReady, Stale
 from asterism_proto.framing import Frame
-from asterism_proto.graph_prices import price_request, section_sizes
 from asterism_proto.methods import CATALOG, GRAPH
-from asterism_proto.prices import check_reply
 from asterism_proto.v1 import metad_pb2 as meta
 
 _CATCH_UP_S = 5.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from asterism_proto.prices import MAX_ROWS_LIMIT, MEMORY_LIMIT_MIB, ROWS_LIMIT, STEPS_LIMIT, Limits
+from asterism_model.prices import MAX_ROWS_LIMIT, MEMORY_LIMIT_MIB, ROWS_LIMIT, STEPS_LIMIT, Limits
 
 
 class RequestLimits(BaseModel):

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from asterism_daemonkit.request_limits import RequestLimits
-from asterism_proto.addresses import AllowedAddresses
+from asterism_io.allowed_addresses import AllowedAddresses
 from asterism_proto.errors import InvalidRequest
 
 

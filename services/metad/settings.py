@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from asterism_daemonkit.settings import DaemonSettings
-from asterism_proto.addresses import AllowedAddresses
+from asterism_io.allowed_addresses import AllowedAddresses
 from metad.catalog.pins import PinLimits
 from metad.model.jobs import JobPolicy
 

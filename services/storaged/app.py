@@ -22,10 +22,10 @@ from asterism_daemonkit.ports import clear_ports, write_ports
 from asterism_daemonkit.settings import split_address
 from asterism_daemonkit.tcp_client import TcpEndpoint
 from asterism_daemonkit.tcp_server import TcpServer
+from asterism_model.fingerprints import LoadFingerprint
 from asterism_model.indexes import indexes_from_proto
 from asterism_model.schema.schema import Schema
 from asterism_proto.errors import Conflict
-from asterism_proto.fingerprints import LoadFingerprint
 from asterism_proto.methods import CATALOG, HEARTBEATS, STORE
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta

@@ -7,7 +7,7 @@ import json
 import os
 from pathlib import Path
 
-from asterism_proto.durable import write_durably
+from asterism_io.durable import write_durably
 
 
 class DataPaths:

@@ -1,7 +1,7 @@
 """Blocks as they arrive in WriteBlocks requests: validation, then one block per partition.
 
 Nothing of a request reaches the store unless every value in it has passed; see
-`asterism_proto.validation` for the rules.
+`asterism_model.request_validation` for the rules.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.random.partition_choice import part_of
+from asterism_model import request_validation
 from asterism_model.schema.schema import Schema
-from asterism_proto import validation
 from asterism_proto.errors import InvalidRequest, Stale
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as pb
@@ -49,14 +49,14 @@ def decode_blocks(request: Frame, schema: Schema, local_parts: Collection[int]) 
         Where a partition is not held here.
     """
     head: Any = request.head
-    validation.block_type(schema, head.kind, head.type_id)
+    request_validation.block_type(schema, head.kind, head.type_id)
     parts = list(head.parts)
     _check_parts(head, parts, schema, local_parts)
     offsets = _offsets(request, parts)
     arrays = {name: array for name, array in request.arrays.items() if name != "offsets"}
     _check_rows(int(offsets[-1]), arrays)
     runs = [(part, int(offsets[i]), int(offsets[i + 1])) for i, part in enumerate(parts)]
-    validation.check_block(schema, head.kind, head.type_id, arrays, runs, part_of, unchecked=_CHUNK_BOUNDED.get(head.kind, ()))
+    request_validation.check_block(schema, head.kind, head.type_id, arrays, runs, part_of, unchecked=_CHUNK_BOUNDED.get(head.kind, ()))
     identity = {"load_id": head.load_id, "chunk": head.chunk, "kind": head.kind, "type_id": head.type_id}
     return [Block(**identity, part=part, arrays=dict(_slice_rows(arrays, int(offsets[i]), int(offsets[i + 1])))) for i, part in enumerate(parts)]
 
@@ -104,7 +104,7 @@ def _slice_rows(arrays: Sections, start: int, stop: int) -> Iterator[tuple[str, 
 
 def registered_chunk_number(head: Any) -> int:
     """Return the number of the registered chunk that a request's blocks belong to."""
-    chunk: int = head.chunk // validation.PIECES_PER_CHUNK
+    chunk: int = head.chunk // request_validation.PIECES_PER_CHUNK
     return chunk
 
 
@@ -125,7 +125,7 @@ def check_chunk(request: Frame, schema: Schema, chunk: RegisteredChunk) -> None:
         As it was registered at metad.
     """
     head: Any = request.head
-    nodes = head.kind in validation.NODE_KINDS
+    nodes = head.kind in request_validation.NODE_KINDS
     max_rows = chunk.rows
     if nodes and not chunk.is_nodes:
         # Nodes that an edge type creates: at most two per edge.

@@ -9,8 +9,8 @@ from pydantic_settings import SettingsConfigDict
 
 from asterism_daemonkit.request_limits import RequestLimits
 from asterism_daemonkit.settings import DaemonSettings
+from asterism_io.allowed_addresses import AllowedAddresses
 from asterism_io.remote_storage import REMOTE_TIMEOUT_S
-from asterism_proto.addresses import AllowedAddresses
 from storaged.paths import DataPaths
 
 

@@ -15,10 +15,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from asterism_proto.addresses import Address, AllowedAddresses, parse_address
-from asterism_proto.durable import make_folder
+from asterism_io.allowed_addresses import Address, AllowedAddresses, parse_address
+from asterism_io.durable import make_folder
+from asterism_model.fingerprints import LoadFingerprint
 from asterism_proto.errors import BY_REASON, AsterismError, NotFound
-from asterism_proto.fingerprints import LoadFingerprint
 from storaged.build.progress import ProgressReporter
 from storaged.paths import DataPaths
 from storaged.store.disk import disk_error, memory_error

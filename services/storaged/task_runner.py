@@ -20,11 +20,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
+from asterism_io.allowed_addresses import Address, AllowedAddresses
+from asterism_io.durable import make_folder
 from asterism_io.remote_storage import RemoteFolder, redact
-from asterism_proto.addresses import Address, AllowedAddresses
-from asterism_proto.durable import make_folder
+from asterism_model.fingerprints import FingerprintMismatch, LoadFingerprint
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound
-from asterism_proto.fingerprints import FingerprintMismatch, LoadFingerprint
 from storaged import subprocesses
 from storaged.backup.transfer import TRANSFER_KINDS, Transfer
 from storaged.fork_server import ForkServer, TaskProcess

@@ -12,8 +12,8 @@ from asterism.calls.sampling import SamplingCalls
 from asterism.calls.scans import ScanCalls
 from asterism.records.explanation import DrawShare, Explanation, RequestLimit, RequestPrice, StorageRequest
 from asterism_model import unicode_text
-from asterism_proto.graph_prices import price_request, section_sizes
-from asterism_proto.prices import check_reply
+from asterism_model.graph_prices import price_request, section_sizes
+from asterism_model.prices import check_reply
 from asterism_proto.v1 import graphd_pb2 as wire
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import decoding, validation
+from asterism.calls.links import LinkCalls
 from asterism.calls.sampling import Names, parse_direction
 from asterism.calls.string_ids import NodeTypes
-from asterism.links import LinkCalls
 from asterism.records.samples import Adjacency, Ids, LayerSample, LayerStack, MultiHopNeighbors, Types
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire

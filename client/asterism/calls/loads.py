@@ -20,10 +20,10 @@ from asterism.client_state import Session
 from asterism.records.samples import FeatureValue
 from asterism.transport.waiting import FairSemaphore
 from asterism_model import unicode_text
+from asterism_model.request_validation import PIECES_PER_CHUNK
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import metad_pb2 as meta
-from asterism_proto.validation import PIECES_PER_CHUNK
 
 PIECE_BYTES = 24 << 20
 """Of one Write, so that it stays below 32 MiB. How a chunk splits is part of its blocks' keys: a load that was begun

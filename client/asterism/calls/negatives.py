@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import decoding, validation
+from asterism.calls.hgt import HgtCalls
 from asterism.calls.sampling import TYPE_PER_NODE, Names
 from asterism.calls.string_ids import NodeTypes
-from asterism.hgt import HgtCalls
 from asterism.records.samples import NodeRows
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire

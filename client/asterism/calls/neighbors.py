@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import validation
+from asterism.calls.rankings import PageRankCalls
 from asterism.calls.sampling import Names, parse_direction, version_of
 from asterism.calls.string_ids import NodeTypes
 from asterism.client_state import expand_edge_types
-from asterism.ranking import PageRankCalls
 from asterism.records.samples import EdgeRows, Ids, RaggedNeighbors, TopNeighbors
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire

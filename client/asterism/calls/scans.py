@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from asterism.calls import validation
+from asterism.calls.cluster_epochs import ClusterBatchCalls
 from asterism.calls.sampling import version_of
-from asterism.clustered import ClusterBatchCalls
 from asterism.records.samples import Cursor, EdgeBatch, NodeBatch
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame

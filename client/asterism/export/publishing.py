@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from asterism.export.context import ExportRun
+from asterism_io.durable import make_folder
 from asterism_io.remote_storage import RemoteFolder, redact
-from asterism_proto.durable import make_folder
 from asterism_proto.errors import Conflict, NotFound
 
 MANIFEST = "manifest.json"

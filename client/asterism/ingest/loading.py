@@ -12,8 +12,8 @@ from typing import Any
 from uuid import uuid4
 
 from asterism.calls.loads import Load
+from asterism.calls.schema_compatibility import check_schema_compatible
 from asterism.client import Client
-from asterism.fitting import check_schema_compatible
 from asterism.formats import GraphSource, open_source
 from asterism.formats.chunks import CHUNK_ROWS
 from asterism.ingest.pipeline import ReadAhead

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.fitting import check_schema_compatible
+from asterism.calls.schema_compatibility import check_schema_compatible
 from asterism.objects.asked import ReadOptions
 from asterism.objects.named import with_string_ids
 from asterism.objects.opening import read_tables

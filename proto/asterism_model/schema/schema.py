@@ -11,6 +11,7 @@ import numpy as np
 from asterism_model import string_ids
 from asterism_model.html import schema_table
 from asterism_model.schema import index_columns, time_columns
+from asterism_model.schema.degrees import check_degrees
 from asterism_model.schema.weight_tables import (
     RESERVED_NAMES,
     WeightTable,
@@ -22,7 +23,6 @@ from asterism_model.schema.weight_tables import (
     tables_to_proto,
 )
 from asterism_model.validation import as_mapping, check_distinct, check_keys, enum_name, validate_name
-from asterism_proto.degrees import check_degrees
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import DTYPES
 from asterism_proto.v1 import common_pb2 as pb

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from asterism_model.expressions import Expression, parse
+from asterism_model.schema.degrees import is_degree
 from asterism_model.validation import as_mapping, check_distinct, check_keys, enum_name, validate_name
-from asterism_proto.degrees import is_degree
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.v1 import common_pb2 as pb
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from asterism_daemonkit.calls import CallContext
 from asterism_graphkit.random import partition_choice
+from asterism_model.graph_prices import price_request, section_sizes
+from asterism_model.prices import Limits
 from asterism_proto import framing
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.graph_prices import price_request, section_sizes
 from asterism_proto.methods import GRAPH, STORE
-from asterism_proto.prices import Limits
 from asterism_proto.v1 import graphd_pb2 as wire
 from graphd.api.decoding import decode_global_draw, decode_hop, decode_nodes
 from graphd.filters import filters

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from asterism_daemonkit.calls import CallContext
+from asterism_model.prices import DEFAULT_LIMITS, Limits
 from asterism_model.schema.schema import Schema
 from asterism_proto.errors import NotReady
 from asterism_proto.framing import Frame
-from asterism_proto.prices import DEFAULT_LIMITS, Limits
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import metad_pb2 as meta

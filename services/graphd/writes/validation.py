@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.siphash import compute_string_ids, first_mismatch
-from asterism_model import string_ids
+from asterism_model import request_validation, string_ids
 from asterism_model.schema import time_columns
 from asterism_model.schema.schema import EdgeType, NodeType, Schema
-from asterism_proto import validation
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as store
@@ -41,17 +40,17 @@ def written_type(schema: Schema, kind: int, type_id: int) -> NodeType | EdgeType
 def check_rows(schema: Schema, kind: int, type_id: int, frame: Frame) -> int:
     """The number of rows of a write whose sections are complete and right."""
     schema_type = written_type(schema, kind, type_id)
-    rows = validation.check_ids(_IDS[kind], frame.arrays, deletes=kind == store.OUT_EDGE_DELETES)
+    rows = request_validation.check_ids(_IDS[kind], frame.arrays, deletes=kind == store.OUT_EDGE_DELETES)
     known_sections = set(_IDS[kind])
     if kind in (store.NODES, store.OUT_EDGES):
-        known_sections.update(validation.check_weight(schema_type, frame.arrays, rows))
+        known_sections.update(request_validation.check_weight(schema_type, frame.arrays, rows))
         for feature in schema_type.features:
-            known_sections |= validation.check_feature(feature, frame.arrays, rows)
+            known_sections |= request_validation.check_feature(feature, frame.arrays, rows)
         if (time := frame.arrays.get(f"f:{schema_type.time}")) is not None:
             time_columns.check_time_values(f"time {schema_type.time!r}", time)
     if schema.has_string_ids:
         known_sections |= _check_names(schema, kind, schema_type, frame, rows)
-    validation.check_sections(schema_type, frame.arrays, known_sections)
+    request_validation.check_sections(schema_type, frame.arrays, known_sections)
     return rows
 
 
@@ -62,7 +61,7 @@ def _check_names(schema: Schema, kind: int, schema_type: NodeType | EdgeType, fr
         columns = {"src": "src_names", "dst": "dst_names"}
     for section, stem in columns.items():
         names_column = frame.array(f"{stem}.indptr", "int64"), frame.array(f"{stem}.values", "uint8")
-        validation.check_indptr(stem, names_column[0], len(names_column[1]), rows)
+        request_validation.check_indptr(stem, names_column[0], len(names_column[1]), rows)
         string_ids.check_strings(section, names_column)
         ids = frame.array(section, "int64")
         mismatches = np.flatnonzero(ids != compute_string_ids(*names_column, schema.salt))

@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from asterism_model.fingerprints import PartFingerprint
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
-from asterism_proto.fingerprints import PartFingerprint
 from metad.catalog.spaces import Spaces
 from metad.model.catalog import Chunk, LoadRecord, LoadState, NewChunk, PendingWrite, Seal, Space
 from metad.model.ids import HostId, LoadId, SpaceId

@@ -10,10 +10,10 @@ import hashlib
 from collections.abc import Container, Iterable
 from dataclasses import replace
 
+from asterism_model.fingerprints import PartFingerprint
 from asterism_model.indexes import indexes_from_proto, indexes_to_proto
 from asterism_model.schema.schema import Schema
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.fingerprints import PartFingerprint
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad.hosts import HeartbeatReport, Host, Role

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from asterism_io.durable import make_folder, sync_folder, write_durably
 from asterism_io.remote_storage import PIECE_BYTES, RemoteFolder, StoredFile
 from asterism_model.backup_manifest import MANIFEST_FILE, BackupManifest, PartManifest, part_folder
-from asterism_proto.durable import make_folder, sync_folder, write_durably
+from asterism_model.fingerprints import LoadFingerprint
 from asterism_proto.errors import AsterismError, Corrupt, NotFound, Unavailable
-from asterism_proto.fingerprints import LoadFingerprint
 from storaged.backup.blocks import decode_stream, encode_stream
 from storaged.store.block_store import BlockStore, StoredValue
 from storaged.store.checksums import MANIFEST

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from asterism_proto.durable import make_folder, write_durably
+from asterism_io.durable import make_folder, write_durably
+from asterism_model.fingerprints import FingerprintMismatch
 from asterism_proto.errors import Conflict, Corrupt
-from asterism_proto.fingerprints import FingerprintMismatch
 from storaged import subprocesses
 from storaged.build.marks import part_folder, remove_completions
 from storaged.build.partition import build_part, completed_result, expected_rows

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from asterism_model.fingerprints import LoadFingerprint
 from asterism_model.indexes import Index
 from asterism_model.schema.schema import Schema
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.fingerprints import LoadFingerprint
 
 MIB = 1 << 20
 RESULT_FILE = "result.json"

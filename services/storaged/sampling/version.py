@@ -10,9 +10,9 @@ import numpy as np
 
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random import partition_choice
+from asterism_model.prices import MESSAGE_BYTES
 from asterism_model.schema.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
-from asterism_proto.prices import MESSAGE_BYTES
 from storaged.store.image import PartImage, with_weights
 
 T = TypeVar("T")

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.random.partition_choice import part_of
+from asterism_io.durable import sync_folder
+from asterism_model import fingerprints, request_validation
+from asterism_model.fingerprints import FingerprintAccumulator, LoadFingerprint, PartFingerprint
 from asterism_model.schema.schema import Schema
-from asterism_proto import fingerprints, validation
-from asterism_proto.durable import sync_folder
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
-from asterism_proto.fingerprints import FingerprintAccumulator, LoadFingerprint, PartFingerprint
 from asterism_proto.framing import Frame, decode, encode
 from asterism_proto.v1.common_pb2 import Empty
 from asterism_proto.v1.storaged_pb2 import BlockKind
@@ -468,8 +468,8 @@ def unpack_record(key: BlockKey, record: bytes) -> tuple[int, int, int, int, int
     if len(record) != RECORD_BYTES:
         raise Corrupt(f"{key}: its record has {len(record)} bytes; expected {RECORD_BYTES}; {_REMEDY}")
     rows, size, crc, lowest, highest = _RECORD.unpack(record)
-    if rows and not 0 <= lowest <= highest <= validation.MAX_ID:
-        raise Corrupt(f"{key}: it holds ids from {lowest} to {highest}; expected 0 to {validation.MAX_ID}; {_REMEDY}")
+    if rows and not 0 <= lowest <= highest <= request_validation.MAX_ID:
+        raise Corrupt(f"{key}: it holds ids from {lowest} to {highest}; expected 0 to {request_validation.MAX_ID}; {_REMEDY}")
     return rows, size, crc, lowest, highest
 
 
@@ -477,7 +477,7 @@ def check_value(schema: Schema, key: BlockKey, rows: int, sections: Arrays) -> N
     """Corrupt where a value holds what no write may: ids out of range or of another partition, sections that disagree."""
     columns = bool(key.kind & COLUMNS)
     try:
-        validation.check_stored(schema, key.kind & ~COLUMNS, key.type_id, sections, rows, key.part, part_of, columns=columns)
+        request_validation.check_stored(schema, key.kind & ~COLUMNS, key.type_id, sections, rows, key.part, part_of, columns=columns)
     except InvalidRequest as error:
         raise InvalidContent(f"{key}: {error.message}; {_REMEDY}") from error
 

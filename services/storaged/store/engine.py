@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import rocksdict
 
 from asterism_daemonkit import rocksfiles
-from asterism_proto.durable import make_folder
+from asterism_io.durable import make_folder
 from asterism_proto.errors import AsterismError, Conflict, Corrupt, Internal, InvalidRequest, Unavailable
 from storaged.store.compaction import GARBAGE, compact_family
 

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from asterism_proto.durable import make_folder, sync_folder, write_durably
+from asterism_io.durable import make_folder, sync_folder, write_durably
 from storaged.store.checksums import CRC_BYTES, MANIFEST
 from storaged.store.disk import allocate
 from storaged.store.image import FORMAT

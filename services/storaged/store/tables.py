@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto.durable import make_folder, sync_folder
+from asterism_io.durable import make_folder, sync_folder
 from asterism_proto.errors import Corrupt, NotFound
 from storaged.store import keys
 from storaged.store.engine import BulkWriter, Engine, Family, RocksEngine

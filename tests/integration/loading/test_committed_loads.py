@@ -17,6 +17,7 @@ from tests.kit.waiting import HANG_S, wait_until
 from asterism import Client
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.tcp_client import GREETING, MAGIC, REQUEST, method_id, receive
+from asterism_model.request_validation import PIECES_PER_CHUNK
 from asterism_model.schema.schema import Schema
 from asterism_proto import framing
 from asterism_proto.errors import AsterismError, Conflict, InvalidRequest, NotFound, Stale, Unavailable
@@ -25,7 +26,6 @@ from asterism_proto.methods import CATALOG, STORE
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from asterism_proto.v1 import storaged_pb2 as store
-from asterism_proto.validation import PIECES_PER_CHUNK
 from storaged.paths import DataPaths
 from storaged.store import block_store as blocks
 from storaged.store.block_store import Block, BlockStore

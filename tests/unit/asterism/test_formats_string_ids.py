@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from asterism.fitting import check_schema_compatible
+from asterism.calls.schema_compatibility import check_schema_compatible
 from asterism.formats import EdgeChunk, GraphSource, NodeChunk, open_source
 from asterism_model.schema.schema import Schema
 from asterism_model.string_ids import encode_strings, hash_string, hash_strings

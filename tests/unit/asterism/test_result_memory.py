@@ -12,7 +12,7 @@ import pytest
 PROGRAM = """
 import ctypes, resource, sys
 import numpy as np
-from asterism_standalone.malloc_tuning import keep_freed
+from asterism_daemonkit.malloc_tuning import keep_freed
 
 PR_SET_THP_DISABLE = 41  # where all memory is in pages of 2 MiB, few would be counted
 assert ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0

@@ -13,7 +13,6 @@ from typing import Any
 
 import grpc
 import pytest
-from tests.kit.doors import endpoints
 
 from asterism.transport.grpc import GrpcTransport
 from asterism_daemonkit.calls import CallContext
@@ -25,6 +24,7 @@ from asterism_proto.errors import Unavailable
 from asterism_proto.methods import CATALOG, Method
 from asterism_proto.v1 import common_pb2 as common
 from asterism_proto.v1 import metad_pb2 as meta
+from tests.kit.doors import endpoints
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="abstract Unix sockets are Linux's")
 

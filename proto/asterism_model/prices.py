@@ -1,7 +1,7 @@
 """Prices of requests: rows, bytes and kernel steps, computed from numbers alone before anything is allocated.
 
 Prices are upper bounds in Python integers, so that they neither overflow nor depend on a platform. What a request of one family takes is
-one function here. `asterism_proto.graph_prices` and `storaged.pricing` read the numbers out of requests.
+one function here. `asterism_model.graph_prices` and `storaged.pricing` read the numbers out of requests.
 """
 
 from __future__ import annotations

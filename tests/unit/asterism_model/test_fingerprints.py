@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kit.metad import InProcessMetad
 
 from asterism_daemonkit.calls import CallContext
+from asterism_model import fingerprints
+from asterism_model.fingerprints import FingerprintMismatch, LoadFingerprint, PartFingerprint
 from asterism_model.schema.schema import NodeType, Schema
-from asterism_proto import fingerprints
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, Unavailable
-from asterism_proto.fingerprints import FingerprintMismatch, LoadFingerprint, PartFingerprint
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from storaged.admission import Admission, Admissions, RegisteredChunk
 from storaged.store import block_store, keys
 from storaged.store.block_store import FAMILIES, Block, BlockStore
 from storaged.store.memory_engine import MemoryEngine
+from tests.kit.metad import InProcessMetad
 
 SCHEMA = Schema(node_types=(NodeType(name="a", weighted=True),), parts=1)
 HANG_S = 600.0

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 
 from asterism.calls import decoding, validation
 from asterism.calls.fanouts import FeatureSelection, requested_features
+from asterism.calls.labor import LaborCalls
 from asterism.calls.sampling import Names, parse_direction
 from asterism.calls.string_ids import NodeTypes
-from asterism.labor import LaborCalls
 from asterism.records.samples import Subgraph
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire

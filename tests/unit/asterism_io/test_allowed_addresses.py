@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.kit.metad import InProcessMetad, finished_report
 
 from asterism.cli.serve import allowed_addresses
-from asterism_proto.addresses import AllowedAddresses, parse_address
+from asterism_io.allowed_addresses import AllowedAddresses, parse_address
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad.settings import MetadSettings
 from storaged.settings import StoragedSettings
+from tests.kit.metad import InProcessMetad, finished_report
 
 ROOTS = "file:///srv/exports, s3://bucket/prefix, sftp://backup@host:2222/data, sftp://open/"
 

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_daemonkit.calls import CallContext, handlers_of
+from asterism_model import graph_prices, prices
+from asterism_model.prices import Limits, Price
 from asterism_model.schema.schema import EdgeType, NodeType, Schema
-from asterism_proto import graph_prices, prices
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH, STORE
-from asterism_proto.prices import Limits, Price
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as pb
 from storaged import pricing, sampling
 from storaged.api.sampling import StoreApi
+from tests.kit.images import Edges, Nodes, version_of
 
 NUMBERS = st.integers(0, 1 << 40)
 FAMILIES: dict[str, Callable[..., Price]] = {

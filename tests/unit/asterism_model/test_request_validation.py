@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asterism_graphkit.random.partition_choice import part_of
+from asterism_model import request_validation
 from asterism_model.schema.schema import Schema
-from asterism_proto import validation
 from asterism_proto.errors import InvalidRequest, Stale
 from asterism_proto.framing import Frame, decode, encode
 from asterism_proto.v1 import storaged_pb2 as pb
@@ -79,7 +79,7 @@ VALID: dict[int, dict[str, np.ndarray[Any, Any]]] = {
 
 def check_rows(kind: int, arrays: dict[str, np.ndarray[Any, Any]], *, schema: Schema = SCHEMA, type_id: int = 0, part: int = 1) -> int:
     rows = next((len(arrays[name]) for name in ("ids", "src", "eid") if name in arrays), 0)
-    return validation.check_block(schema, kind, type_id, arrays, [(part, 0, rows)], part_of)
+    return request_validation.check_block(schema, kind, type_id, arrays, [(part, 0, rows)], part_of)
 
 
 @pytest.mark.parametrize("kind", VALID, ids=pb.BlockKind.Name)
@@ -228,7 +228,7 @@ def test_request_for_a_partition_of_another_host_is_stale() -> None:
 
 @settings(deadline=None, max_examples=100)
 @given(
-    st.sampled_from([1, 3, 4, 8]), st.sampled_from(["mod", "mix64"]), st.lists(st.integers(0, validation.MAX_ID), min_size=1, max_size=30), st.data()
+    st.sampled_from([1, 3, 4, 8]), st.sampled_from(["mod", "mix64"]), st.lists(st.integers(0, request_validation.MAX_ID), min_size=1, max_size=30), st.data()
 )
 def test_exactly_the_rows_of_a_partition_pass(parts: int, placement: str, ids: list[int], data: st.DataObject) -> None:
     schema = Schema.from_dict({"parts": parts, "placement": placement, "nodes": {"n": {}}})
@@ -246,7 +246,7 @@ def test_exactly_the_rows_of_a_partition_pass(parts: int, placement: str, ids: l
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.integers(0, validation.MAX_ID), min_size=1, max_size=40), st.data())
+@given(st.lists(st.integers(0, request_validation.MAX_ID), min_size=1, max_size=40), st.data())
 def test_a_frame_of_several_partitions_becomes_its_blocks(ids: list[int], data: st.DataObject) -> None:
     """Every row arrives in the block of its partition; with any one id moved to another partition the request is refused."""
     node_ids = np.array(ids, np.int64)
@@ -267,6 +267,6 @@ def test_a_frame_of_several_partitions_becomes_its_blocks(ids: list[int], data: 
     assert np.concatenate([block.arrays["f:l.values"] for block in blocks]).tolist() == arrays["f:l.values"].tolist()
     row = data.draw(st.integers(0, len(ids) - 1))
     wrong = arrays["ids"].copy()
-    wrong[row] = wrong[row] + 1 if wrong[row] < validation.MAX_ID else wrong[row] - 1
+    wrong[row] = wrong[row] + 1 if wrong[row] < request_validation.MAX_ID else wrong[row] - 1
     with pytest.raises(InvalidRequest, match=rf"ids\[{row}\] = {wrong[row]}: expected a row of partition"):
         received.decode_blocks(request({**arrays, "ids": wrong, "offsets": offsets}, parts, kind=pb.NODES), SCHEMA, range(PARTS))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from asterism.calls import validation
+from asterism.calls.pinsage import VisitCountCalls
 from asterism.calls.sampling import Names, parse_direction, version_of
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import PageRanks
-from asterism.visiting import VisitCountCalls
 from asterism_proto.v1 import graphd_pb2 as wire
 
 
