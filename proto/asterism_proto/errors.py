@@ -68,6 +68,10 @@ class SourceLocation:
             return None
 
 
+Place = SourceLocation
+"""Name of `SourceLocation` in earlier releases."""
+
+
 class AsterismError(Exception):
     """Something went wrong in Asterism."""
 

@@ -17,6 +17,9 @@ from asterism.export.pyg_export import PygReport, pyg
 from asterism.export.sampled_graph import SampledGraph, sampled
 from asterism.export.verify import VerifyReport, verify
 
+# Names of earlier releases.
+Dispatched, Verified = DestinationReport, VerifyReport
+
 __all__ = [
     "AssignmentReport",
     "ChunksReport",

@@ -2,4 +2,7 @@
 
 from asterism.ingest.loading import LoadProgress, LoadReport, load, schema_of
 
+# Name of earlier releases.
+Progress = LoadProgress
+
 __all__ = ["LoadProgress", "LoadReport", "load", "schema_of"]

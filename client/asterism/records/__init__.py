@@ -9,13 +9,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from asterism.records.arrays import ArrayRecord, HeteroIds
+    from asterism.records.arrays import (
+        ArrayRecord,
+        Features,
+        FeatureValue,
+        HeteroIds,
+        Ids,
+        NodeFeatures,
+        Probabilities,
+        RaggedColumn,
+        Types,
+        Values,
+        Weights,
+    )
     from asterism.records.catalog import Host, Job, SpaceInfo, Task
-    from asterism.records.explanation import DrawShare, Explanation, StorageRequest
+    from asterism.records.explanation import DrawShare, Explanation, RequestLimit, RequestPrice, StorageRequest
     from asterism.records.job_results import ExportedFile, PartUnits, TaskResult, TypeAudit
     from asterism.records.layers import Adjacency, Layer, LayerSample, LayerStack, MultiHopNeighbors
     from asterism.records.links import EdgeRows, LinkSeeds
-    from asterism.records.query_result import QueryResult, Stage
+    from asterism.records.query_result import QueryResult, Stage, Value
     from asterism.records.rankings import PageRanks, TopNeighbors, VisitSample
     from asterism.records.samples import (
         Cursor,
@@ -48,10 +60,13 @@ __all__ = [
     "ExportedFile",
     "FanoutHop",
     "FanoutSample",
+    "FeatureValue",
+    "Features",
     "GraphLabels",
     "GraphNodes",
     "HeteroIds",
     "Host",
+    "Ids",
     "Job",
     "Layer",
     "LayerSample",
@@ -60,6 +75,7 @@ __all__ = [
     "MultiHopNeighbors",
     "NeighborSample",
     "NodeBatch",
+    "NodeFeatures",
     "NodeRows",
     "NodeSample",
     "PageRanks",
@@ -67,8 +83,12 @@ __all__ = [
     "PartUnits",
     "PartitionStats",
     "PinInfo",
+    "Probabilities",
     "QueryResult",
+    "RaggedColumn",
     "RaggedNeighbors",
+    "RequestLimit",
+    "RequestPrice",
     "SpaceInfo",
     "Stage",
     "StorageRequest",
@@ -77,9 +97,13 @@ __all__ = [
     "TaskResult",
     "TopNeighbors",
     "TypeAudit",
+    "Types",
+    "Value",
+    "Values",
     "VersionInfo",
     "VisitSample",
     "WalkSample",
+    "Weights",
 ]
 
 _MODULES = {
@@ -94,10 +118,13 @@ _MODULES = {
     "ExportedFile": "job_results",
     "FanoutHop": "samples",
     "FanoutSample": "samples",
+    "FeatureValue": "arrays",
+    "Features": "arrays",
     "GraphLabels": "samples",
     "GraphNodes": "samples",
     "HeteroIds": "arrays",
     "Host": "catalog",
+    "Ids": "arrays",
     "Job": "catalog",
     "Layer": "layers",
     "LayerSample": "layers",
@@ -106,6 +133,7 @@ _MODULES = {
     "MultiHopNeighbors": "layers",
     "NeighborSample": "samples",
     "NodeBatch": "samples",
+    "NodeFeatures": "arrays",
     "NodeRows": "samples",
     "NodeSample": "samples",
     "PageRanks": "rankings",
@@ -113,8 +141,12 @@ _MODULES = {
     "PartUnits": "job_results",
     "PartitionStats": "versions",
     "PinInfo": "versions",
+    "Probabilities": "arrays",
     "QueryResult": "query_result",
+    "RaggedColumn": "arrays",
     "RaggedNeighbors": "samples",
+    "RequestLimit": "explanation",
+    "RequestPrice": "explanation",
     "SpaceInfo": "catalog",
     "Stage": "query_result",
     "StorageRequest": "explanation",
@@ -123,9 +155,13 @@ _MODULES = {
     "TaskResult": "job_results",
     "TopNeighbors": "rankings",
     "TypeAudit": "job_results",
+    "Types": "arrays",
+    "Value": "query_result",
+    "Values": "arrays",
     "VersionInfo": "versions",
     "VisitSample": "rankings",
     "WalkSample": "samples",
+    "Weights": "arrays",
 }
 _OLD_NAMES = {
     "Asked": "StorageRequest",

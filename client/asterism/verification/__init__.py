@@ -8,4 +8,7 @@ graphd's HTTP door does, as a trainer of itself.
 from asterism.verification.records import Check, Finding, VerificationReport
 from asterism.verification.verify import verify
 
+# Name of earlier releases.
+Report = VerificationReport
+
 __all__ = ["Check", "Finding", "VerificationReport", "verify"]

@@ -152,6 +152,11 @@ class EdgeType:
         return tuple(feature.name for feature in self.features if feature.name in column_names)
 
     @property
+    def near_columns(self) -> tuple[str, ...]:
+        """Name of `edge_columns` in earlier releases."""
+        return self.edge_columns
+
+    @property
     def edge_columns(self) -> tuple[str, ...]:
         """The features that lie beside the edges at both ends too: those that its tables are made of, its time, and those of indexes."""
         return tuple(feature.name for feature in self.features if feature.name in {*self.weight_columns, self.time, *self.indexed})
@@ -222,6 +227,11 @@ class Schema:
     def _repr_html_(self) -> str:
         """As a notebook shows it."""
         return schema_table(self)
+
+    @property
+    def named(self) -> bool:
+        """Name of `has_string_ids` in earlier releases."""
+        return self.has_string_ids
 
     @property
     def has_string_ids(self) -> bool:

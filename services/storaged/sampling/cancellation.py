@@ -110,7 +110,7 @@ class _StopWatcher:
 
 def _reset() -> None:
     """Start again without a thread: a forked process has none but its own."""
-    global _watch
+    global _watcher
     _watcher = _StopWatcher()
 
 
