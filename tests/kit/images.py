@@ -374,7 +374,7 @@ def totals_of(images: Mapping[int, PartImage]) -> dict[tuple[int, int, int], Par
 def version_of(schema: Schema, nodes: Mapping[str, Nodes], edges: Mapping[str, Edges] | None = None) -> LocalVersion:
     """A version that holds all parts of a graph given as plain arrays by type name."""
     images = part_images(schema, nodes, edges or {})
-    names = {name for image in images.values() for type_image in (*image.nodes, *image.edges) for name in type_image.named}
+    names = {name for image in images.values() for type_image in (*image.nodes, *image.edges) for name in type_image.extra_weights}
     named = {name: totals_of({part: with_weights(image, name) for part, image in images.items()}) for name in names}
     return LocalVersion(space_id=1, version=1, digest="d", schema=schema, totals=totals_of(images), named_totals=named, parts=images)
 

@@ -156,13 +156,13 @@ def taken(nodes, pairs, parts, few, objective):
     with tempfile.TemporaryDirectory() as scratch:
         before = begin()
         columns = np.ones((nodes, 1), np.int64)
-        levels = coarsening.Levels(adjacency.adjacency([pairs], degrees), columns, parts=parts, seed=0, scratch=Path(scratch))
+        levels = coarsening.CoarseningLevels(adjacency.build_metis_graph([pairs], degrees), columns, parts=parts, seed=0, scratch=Path(scratch))
         levels.coarsen(few)
-        first = coarsening.need_bytes(nodes, len(pairs), 1) if levels.steps else adjacency.need_bytes(nodes, len(pairs))
+        first = coarsening.required_bytes(nodes, len(pairs), 1) if levels.depth else adjacency.required_bytes(nodes, len(pairs))
         found.append((resident("VmHWM") - before, first))
         before = begin()
-        metis.partition(levels.graph, parts, constraints=levels.columns, seed=0, objective=objective)
-        need = metis.need_bytes(len(levels.graph), len(levels.graph.neighbors), 1, parts, objective)
+        metis.partition_graph(levels.graph, parts, constraints=levels.columns, seed=0, objective=objective)
+        need = metis.required_bytes(len(levels.graph), len(levels.graph.neighbors), 1, parts, objective)
         found.append((resident("VmHWM") - before, need))
     return found
 

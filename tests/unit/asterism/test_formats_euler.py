@@ -107,7 +107,7 @@ def test_long_file_is_read_within_a_small_buffer(tmp_path: Path, monkeypatch: py
         buffer_sizes.append(len(self._buffer))
         return result
 
-    monkeypatch.setattr(text_class, "_more", record_size)
+    monkeypatch.setattr(text_class, "_read_more", record_size)
     source = open_source(path)
     (chunk,) = source.node_chunks()
     assert chunk.ids.tolist() == list(range(200))

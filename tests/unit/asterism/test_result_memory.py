@@ -12,7 +12,7 @@ import pytest
 PROGRAM = """
 import ctypes, resource, sys
 import numpy as np
-from asterism_daemonkit.malloc_tuning import keep_freed
+from asterism_daemonkit.malloc_tuning import keep_freed_memory
 
 PR_SET_THP_DISABLE = 41  # where all memory is in pages of 2 MiB, few would be counted
 assert ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0
@@ -23,7 +23,7 @@ def batch():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 if sys.argv[1] == "kept":
-    keep_freed()
+    keep_freed_memory()
 print(*(batch() for _ in range(4)))
 """
 

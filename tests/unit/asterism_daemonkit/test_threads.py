@@ -12,11 +12,11 @@ from asterism_daemonkit.critical_threads import EXIT_STATUS
 
 SCRIPT = """
 import sys, threading
-from asterism_daemonkit.critical_threads import end_on_lost_threads
+from asterism_daemonkit.critical_threads import exit_on_lost_threads
 
 def lose(): raise {error}
 
-end_on_lost_threads()
+exit_on_lost_threads()
 thread = threading.Thread(target=lose, name={name!r})
 thread.start()
 thread.join()

@@ -14,7 +14,7 @@ from asterism_graphkit.extents import ExtentTable
 
 KERNELS = """
 import numpy as np
-from asterism_graphkit.compile.jit import CHECKED, addresses_of, copy_at, inlined, kernel, register, register_at, u64_at, view_at
+from asterism_graphkit.compile.jit import CHECK_BOUNDS, addresses_of, copy_at, inlined, kernel, register, register_at, u64_at, view_at
 
 NONE = np.zeros(0)
 OWN = np.arange(3, dtype=np.uint64)
@@ -38,7 +38,7 @@ def viewed(addresses, size):
 @kernel
 def copied(addresses, size):
     out = np.zeros(10)
-    if CHECKED:
+    if CHECK_BOUNDS:
         register(out)
     copy_at(np.uint64(out.ctypes.data), addresses[0], np.int64(8 * size))
     return out.sum()
@@ -46,7 +46,7 @@ def copied(addresses, size):
 @kernel
 def constant(addresses, at):
     own = np.uint64(OWN.ctypes.data)
-    if CHECKED:
+    if CHECK_BOUNDS:
         register_at(own, 8 * OWN.size)
     return np.float64(u64_at(own, at))
 
@@ -65,7 +65,7 @@ for run, of, at in outside:
     except IndexError:
         continue
     raise SystemExit(f"{run.__name__} at {at} passed")
-print(CHECKED, sorted(path.name.split(".")[1].split("-")[0] for path in __import__("pathlib").Path("__pycache__").glob("*-checked.nbi")))
+print(CHECK_BOUNDS, sorted(path.name.split(".")[1].split("-")[0] for path in __import__("pathlib").Path("__pycache__").glob("*-checked.nbi")))
 """
 
 

@@ -17,7 +17,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine with 16 GiB to be had."""
     (tmp_path / "meminfo").write_text(f"MemTotal: 99 kB\nMemAvailable: {16 << 20} kB\n")
     (tmp_path / "groups").mkdir()
-    for name, path in (("_MEMINFO", "meminfo"), ("_GROUPS", "groups"), ("_OWN", "own")):
+    for name, path in (("_MEMINFO", "meminfo"), ("_CGROUP_ROOT", "groups"), ("_OWN_CGROUPS", "own")):
         monkeypatch.setattr(available_memory, name, tmp_path / path)
     return tmp_path
 

@@ -98,7 +98,7 @@ def test_a_socket_of_another_user_is_not_trusted() -> None:
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "listening\n"
-        probe = "import os; from asterism_proto import near; os.setuid(65533); print(near.grpc_target('127.0.0.1:1'), near.connect('asterism:1', 1))"
+        probe = "import os; from asterism_io import unix_sockets; os.setuid(65533); print(unix_sockets.grpc_target('127.0.0.1:1'), unix_sockets.connect('asterism:1', 1))"
         completed = subprocess.run(
             [sys.executable, "-c", probe], env={"PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, check=True
         )

@@ -168,6 +168,8 @@ def _evaluate_with_numpy(tree: Predicate) -> np.ndarray:
         return ~results[0] if tree.operator == "not" else np.logical_and.reduce(results) if tree.operator == "and" else np.logical_or.reduce(results)
     assert isinstance(tree, Term)
     left = VALUES[tree.left.name]
+    if left.dtype == bool:
+        left = left.astype(np.int64)  # NumPy compares no boolean with an integer beyond int64
     right = [operand.value if isinstance(operand, Literal) else VALUES[operand.name] for operand in tree.right]
     match tree.operator:
         case "null":

@@ -30,7 +30,7 @@ FAMILIES: dict[str, Callable[..., Price]] = {
     for name, function in vars(prices).items()
     if inspect.isfunction(function) and inspect.signature(function).return_annotation == "Price"
 }
-FLAGS = {"distinct", "replace", "every", "disjoint", "ragged"}
+FLAGS = {"distinct", "replace", "expand_all_hops", "disjoint", "ragged"}
 
 
 def arguments(data: st.DataObject, name: str) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def arguments(data: st.DataObject, name: str) -> dict[str, Any]:
     for parameter in inspect.signature(FAMILIES[name]).parameters:
         if parameter in FLAGS:
             values[parameter] = data.draw(st.booleans())
-        elif parameter == "reach":
+        elif parameter == "fanouts":
             counts = st.lists(st.integers(0, 1 << 20), min_size=2, max_size=2)
             values[parameter] = [(0, data.draw(st.integers(0, 1)), data.draw(NUMBERS), data.draw(counts)) for _ in range(2)]
         elif parameter in ("counts", "widths") or (parameter == "types" and name == "fanout"):
@@ -59,7 +59,7 @@ def test_prices_are_monotone_in_every_argument(name: str, data: st.DataObject) -
     values = arguments(data, name)
     base = FAMILIES[name](**values)
     for parameter, value in values.items():
-        if parameter in FLAGS or parameter == "reach":
+        if parameter in FLAGS or parameter == "fanouts":
             continue
         if isinstance(value, list):
             more: Any = [item + data.draw(st.integers(0, 1 << 20)) for item in value]

@@ -32,7 +32,7 @@ def metad() -> InProcessMetad:
 def parked_poll(metad: InProcessMetad, pool: ThreadPoolExecutor, uuid: str, role: int = mpb.STORAGED):  # type: ignore[no-untyped-def]
     """A poll that waits for news, surely parked: what is there already was taken."""
     known_revision = metad.poll(uuid, role=role).revision
-    future = pool.submit(metad.poll, uuid, known=known_revision, wait_s=HANG_S, role=role)
+    future = pool.submit(metad.poll, uuid, known_revision=known_revision, wait_s=HANG_S, role=role)
     with pytest.raises(TimeoutError):
         future.result(0.05)
     return future

@@ -18,7 +18,7 @@ from storaged import sampling
 from storaged.sampling import blocks
 
 BLOCKWISE_MODULES = [
-    import_module(f"storaged.sampling.{name}") for name in ["edge", "expand", "joined", "lookup", "neighbor", "node", "numbered", "race", "timed", "top"]
+    import_module(f"storaged.sampling.{name}") for name in ["global_draws.edges", "global_draws.nodes", "global_draws.by_index", "global_draws.without_replacement", "has_edge", "node_lookup", "neighbors.neighbors", "neighbors.temporal", "neighbors.top_k", "subgraphs.expand"]
 ]
 NODES, EDGES = 60, 500
 RNG = np.random.default_rng(4)
@@ -108,7 +108,7 @@ def test_blocks_give_the_same_bytes(call: str, version: sampling.LocalVersion, m
         original = blocks.blocks
         for module in BLOCKWISE_MODULES:
             patch.setattr(module, "blocks", lambda count, first, checkpoint, max_size=3: original(count, 3, checkpoint, max_size=3))
-            for name in ("DRAWS", "NODES", "EDGES", "_FEW"):
+            for name in ("BLOCK_DRAWS", "BLOCK_NODES", "BLOCK_EDGES", "_MIN_SELECT_NODES"):
                 patch.setattr(module, name, 3, raising=False)
         checkpoint_calls: list[int] = []
         blockwise = arrays_of(CALLS[call](version, checkpoint=lambda: checkpoint_calls.append(1)))

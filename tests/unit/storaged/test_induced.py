@@ -140,7 +140,7 @@ def test_only_found_edges_count_towards_the_message_limit(monkeypatch: pytest.Mo
     monkeypatch.setattr(version_module, "MESSAGE_BYTES", 16 * 250)
     for use_bitset in (True, False):
         if not use_bitset:
-            monkeypatch.setattr(induced.BitsetJoin, "fit", lambda *_: None)
+            monkeypatch.setattr(induced.BitsetJoin, "create_if_fits", lambda *_: None)
         monkeypatch.setattr(induced, "_BLOCK", 60)
         blockwise = find_edges(150, checkpoint=lambda: checkpoint_calls.append(1))
         for name in ("counts", "cols", "weights", "eids"):

@@ -50,17 +50,17 @@ def sample_sections(
 
 def sample_both_ways(monkeypatch: pytest.MonkeyPatch, *args: Any, **options: Any) -> tuple[Sections, Sections, bool]:
     """The same asked for twice, at once where that can be and hop by hop, and whether it could."""
-    original, results = khop.grow_alone, []
+    original, results = khop.sample_khop_single_type, []
 
     def record(*arguments: Any) -> Sections | None:
         results.append(original(*arguments))
         return results[-1]
 
-    monkeypatch.setattr(khop, "grow_alone", record)
+    monkeypatch.setattr(khop, "sample_khop_single_type", record)
     single_call = sample_sections(*args, **options)
-    monkeypatch.setattr(khop, "grow_alone", lambda *given: None)
+    monkeypatch.setattr(khop, "sample_khop_single_type", lambda *given: None)
     hop_by_hop = sample_sections(*args, **options)
-    monkeypatch.setattr(khop, "grow_alone", original)
+    monkeypatch.setattr(khop, "sample_khop_single_type", original)
     return single_call, hop_by_hop, results[0] is not None
 
 

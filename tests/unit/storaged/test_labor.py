@@ -202,7 +202,7 @@ def test_block_size_and_capacity_do_not_change_samples(weights: str, monkeypatch
     calls = []
     monkeypatch.setattr(room, "_CHECKPOINT_EDGES", 1)
     grow = room.resized_copy
-    monkeypatch.setattr(room, "longer", lambda array, used, size: calls.append(size) or grow(array, used, size))
+    monkeypatch.setattr(room, "resized_copy", lambda array, used, size: calls.append(size) or grow(array, used, size))
     for arguments, sampled in expected:
         assert identical(sampled, sampled_by_kernel(graph, ids, **arguments))  # type: ignore[arg-type]
     assert len(calls) >= 3 * len(expected)
@@ -212,7 +212,7 @@ def test_buffers_grow_beyond_the_expected_size(monkeypatch: pytest.MonkeyPatch) 
     graph, ids = version("none"), np.array([7 * 41] * 3000)
     sizes: list[int] = []
     grow = room.resized_copy
-    monkeypatch.setattr(room, "longer", lambda array, used, size: sizes.append(size) or grow(array, used, size))
+    monkeypatch.setattr(room, "resized_copy", lambda array, used, size: sizes.append(size) or grow(array, used, size))
     largest = max(len(sampled_by_kernel(graph, ids, 3, uniform=True, hop=hop).ids) for hop in range(20))
     assert largest > 9000 * 9 // 8 + kernel.BLOCK
     assert len(set(sizes)) >= 3
