@@ -5,12 +5,13 @@
     python tests/distributions/mutants.py --of rows  # those of tests/distributions/faults/rows.py
 
 Each mutant names the check of `tests.distributions.checks` that must reject it. The same checks must accept the sampler without a fault.
-A mutant is a change of a module's source, applied as it is imported; kernels run interpreted, so nothing is compiled.
+A mutant is a change of a module's source, as `ast.unparse` prints it, applied when it is imported; kernels run interpreted, so nothing is compiled.
 A change that no longer fits the source is an error: a mutant must not die of old age.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 SCALE = 0.1
 """Of the suite's sizes: enough for faults of this kind."""
-GROUPS = ("draws", "rows", "walks", "labor", "hgt", "visits", "conditions", "timed")
+GROUPS = ("draws", "rows", "walks", "labor", "hgt", "visits", "filters", "temporal")
 """Modules of `tests.distributions.faults`: a process of its own tests each."""
 
 
@@ -60,7 +61,8 @@ class _MutantLoader(importlib.machinery.SourceFileLoader):
         self._mutant = mutant
 
     def get_code(self, fullname: str) -> Any:
-        source = self.get_data(self.path).decode()
+        # As `ast.unparse` prints it: a change of layout or of a comment does not touch a mutant.
+        source = ast.unparse(ast.parse(self.get_data(self.path).decode()))
         for old, new in self._mutant.changes:
             if source.count(old) != 1:
                 raise LookupError(f"mutant {self._mutant.name!r}: {old!r} is {source.count(old)} times in {self._mutant.module}, not once")

@@ -157,7 +157,7 @@ class GraphStore(pyg_graphs.GraphStore):  # type: ignore[misc]  # PyG has no typ
     def _size(self, triple: Triple) -> tuple[int, int] | None:
         src, _, dst = triple
         # Where types are not named PyG looks at features for their number.
-        if not (self._view.hetero and self._view.numbered(src) and self._view.numbered(dst)):
+        if not (self._view.hetero and self._view.has_dense_ids(src) and self._view.has_dense_ids(dst)):
             return None
         return self._view.count(src), self._view.count(dst)
 

@@ -224,7 +224,7 @@ class _SelfTest:
                 samples = self.drawer.draw_neighbors(expected.starts, neighbor_starts.node_type, edge_types, neighbor_starts.direction, weighted, self.draws, weight=self.weight)
                 outcome, impossible = compare_neighbors(expected, samples, weighted)
                 subject = f"neighbors {preposition} {' and '.join(names[e] for e in edge_types)} {_weighting(weighted, self.weight)}"
-                label = lambda c, t=expected: f"edge {t.edge_ids[c]} of {names[t.types[c]]} at node {t.starts[t.at[c]]}"  # noqa: E731  # a cell's name
+                label = lambda c, t=expected: f"edge {t.edge_ids[c]} of {names[t.types[c]]} at node {t.starts[t.start_index[c]]}"  # noqa: E731  # a cell's name
                 self.tests.append(_PendingTest(subject=subject, test="neighbors", outcome=outcome, impossible=impossible, label=label))
                 self.report_progress("neighbors", len(self.tests), None)
 

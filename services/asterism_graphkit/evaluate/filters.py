@@ -70,6 +70,9 @@ def evaluate_filter(predicate: Predicate, read: Callable[[ColumnOperand], Column
 def _compare_numbers(term: Term, left: NDArray[Any], read: Callable[[ColumnOperand], ColumnValues]) -> Mask:
     right = [operand.value if isinstance(operand, Literal) else read(operand) for operand in term.right]
     mask: Mask
+    if left.dtype == np.bool_:
+        # NumPy compares no boolean with an integer beyond int64.
+        left = left.astype(np.int64)
     with np.errstate(all="ignore"):
         match term.operator:
             case "null":

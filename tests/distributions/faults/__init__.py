@@ -1,7 +1,7 @@
 """Faults that samplers in the field have had, or that it would be tempting to make: what `tests.distributions.mutants` plants.
 
 `draws` has those of tables, words, global draws and neighbors; `rows` those of what is made of these: different neighbors,
-probabilities, rows of draws by number, layers, labels; `walks` those of walks by p and q; `conditions` those of draws under conditions.
+probabilities, rows of draws by number, layers, labels; `walks` those of walks by p and q; `filters` those of draws under filters.
 """
 
 from __future__ import annotations

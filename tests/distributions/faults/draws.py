@@ -60,9 +60,9 @@ change("stale totals", "Euler", VERSION, ((
 "part_totals in self.totals.items() if kind == element}"
 )), check="nodes_follow_their_weights"),
 change("floor, and the rest to parts alike", "Euler", ENTRIES, ("return draw(entries.shares.alias_threshold, entries.shares.alias_fraction)", (
-"entry_weight, k = (entries.shares.entry_weight, "
-"entries.shares.entry_weight.size)\n"
-"    exact = np.floor(count * entry_weight / entry_weight.sum()).astype(int)\n"
+"measure, k = (entries.shares.measure, "
+"entries.shares.measure.size)\n"
+"    exact = np.floor(count * measure / measure.sum()).astype(int)\n"
 "    rest = np.random.default_rng(int(part_key)).integers(0, k, count - "
 "exact.sum())\n"
 "    chosen = np.random.default_rng(int(part_key) + "

@@ -181,7 +181,7 @@ change("one stream for all layers", "Euler", LAYERS, ((
 "        layer_key, start = (key, starts[layer])"
 )), check="layers_follow_what_candidates_count"),
 change("a distinct layer by -log(u) * w", "classic", LAYERS, ("arrivals[c] = -log(unit_float(word(layer_key, np.uint64(c)))) / measures[start + c]", "arrivals[c] = -log(unit_float(word(layer_key, np.uint64(c)))) * measures[start + c]"), check="layers_without_replacement_are_successive_draws"),
-change("labels drawn by their parts", "tempting", LABELS, ("return split.gather_ragged(indptr, values, rows[starts])", "return split.gather_ragged(indptr, values, rows)"), check="graph_labels_are_alike"),
+change("labels drawn by their parts", "tempting", LABELS, ("return split_merge.gather_ragged(indptr, values, rows[starts])", "return split_merge.gather_ragged(indptr, values, rows)"), check="graph_labels_are_alike"),
 change("probabilities without the rest", "tempting", LAYERS, ("for c in range(draw_count, positive):", "for c in range(0):"), check="layers_without_replacement_are_successive_draws"),
 change("neighbors of each type by themselves", "tempting", UNION, ("if remote_types[t] != remote_types[lead_type]:", "if t != lead_type:"), check="different_neighbors_of_unions_are_successive_draws"),
 change("equal ids of two types as one neighbor", "tempting", UNION, ((

@@ -19,7 +19,7 @@ change("p and q after a restart", "tempting", WALK, ((
 change("restarts to where the host met the walk", "tempting", WALK, ("sections['starts'] = self._starts[rows]", "sections['starts'] = self.current[rows]"), check="walks_follow_their_steps"),
 change("a step back by q", "tempting", DRAW_WALK, ((
 "return WalkParams(parts=np.int64(version.schema.parts), "
-"shift=np.int64(table.parts_shift(np.int64(version.schema.parts))), "
+"shift=np.int64(adjacency.parts_shift(np.int64(version.schema.parts))), "
 "mod=version.schema.placement != 'mix64', "
 "needs_lookup=walk_graph.needs_lookup, length=np.int64(spec.length), "
 "uniform=bool(spec.uniform), restart=np.float64(spec.restart), "
@@ -29,7 +29,7 @@ change("a step back by q", "tempting", DRAW_WALK, ((
 "> 1.0)"
 ), (
 "return WalkParams(parts=np.int64(version.schema.parts), "
-"shift=np.int64(table.parts_shift(np.int64(version.schema.parts))), "
+"shift=np.int64(adjacency.parts_shift(np.int64(version.schema.parts))), "
 "mod=version.schema.placement != 'mix64', "
 "needs_lookup=walk_graph.needs_lookup, length=np.int64(spec.length), "
 "uniform=bool(spec.uniform), restart=np.float64(spec.restart), "
@@ -40,7 +40,7 @@ change("a step back by q", "tempting", DRAW_WALK, ((
 )), check="walks_with_p_and_q_are_node2vecs"),
 change("p and q not looked at", "tempting", DRAW_WALK, ((
 "return WalkParams(parts=np.int64(version.schema.parts), "
-"shift=np.int64(table.parts_shift(np.int64(version.schema.parts))), "
+"shift=np.int64(adjacency.parts_shift(np.int64(version.schema.parts))), "
 "mod=version.schema.placement != 'mix64', "
 "needs_lookup=walk_graph.needs_lookup, length=np.int64(spec.length), "
 "uniform=bool(spec.uniform), restart=np.float64(spec.restart), "
@@ -50,7 +50,7 @@ change("p and q not looked at", "tempting", DRAW_WALK, ((
 "> 1.0)"
 ), (
 "return WalkParams(parts=np.int64(version.schema.parts), "
-"shift=np.int64(table.parts_shift(np.int64(version.schema.parts))), "
+"shift=np.int64(adjacency.parts_shift(np.int64(version.schema.parts))), "
 "mod=version.schema.placement != 'mix64', "
 "needs_lookup=walk_graph.needs_lookup, length=np.int64(spec.length), "
 "uniform=bool(spec.uniform), restart=np.float64(spec.restart), "
@@ -61,7 +61,7 @@ change("p and q not looked at", "tempting", DRAW_WALK, ((
 change("bias over less than the largest", "classic", DRAW_WALK, ("return max(1.0, 1.0 / spec.q)", "return 1.0"), check="walks_back_take_each_of_parallel_edges_by_its_weight"),
 change("a step back twice over", "tempting", DRAW_WALK, ((
 "return WalkParams(parts=np.int64(version.schema.parts), "
-"shift=np.int64(table.parts_shift(np.int64(version.schema.parts))), "
+"shift=np.int64(adjacency.parts_shift(np.int64(version.schema.parts))), "
 "mod=version.schema.placement != 'mix64', "
 "needs_lookup=walk_graph.needs_lookup, length=np.int64(spec.length), "
 "uniform=bool(spec.uniform), restart=np.float64(spec.restart), "
@@ -71,7 +71,7 @@ change("a step back twice over", "tempting", DRAW_WALK, ((
 "> 1.0)"
 ), (
 "return WalkParams(parts=np.int64(version.schema.parts), "
-"shift=np.int64(table.parts_shift(np.int64(version.schema.parts))), "
+"shift=np.int64(adjacency.parts_shift(np.int64(version.schema.parts))), "
 "mod=version.schema.placement != 'mix64', "
 "needs_lookup=walk_graph.needs_lookup, length=np.int64(spec.length), "
 "uniform=bool(spec.uniform), restart=np.float64(spec.restart), "
@@ -82,7 +82,7 @@ change("a step back twice over", "tempting", DRAW_WALK, ((
 )), check="walks_back_take_each_of_parallel_edges_by_its_weight"),
 change("a step back is folded away", "KnightKing", DRAW_WALK, ((
 "return WalkParams(parts=np.int64(version.schema.parts), "
-"shift=np.int64(table.parts_shift(np.int64(version.schema.parts))), "
+"shift=np.int64(adjacency.parts_shift(np.int64(version.schema.parts))), "
 "mod=version.schema.placement != 'mix64', "
 "needs_lookup=walk_graph.needs_lookup, length=np.int64(spec.length), "
 "uniform=bool(spec.uniform), restart=np.float64(spec.restart), "
@@ -92,7 +92,7 @@ change("a step back is folded away", "KnightKing", DRAW_WALK, ((
 "> 1.0)"
 ), (
 "return WalkParams(parts=np.int64(version.schema.parts), "
-"shift=np.int64(table.parts_shift(np.int64(version.schema.parts))), "
+"shift=np.int64(adjacency.parts_shift(np.int64(version.schema.parts))), "
 "mod=version.schema.placement != 'mix64', "
 "needs_lookup=walk_graph.needs_lookup, length=np.int64(spec.length), "
 "uniform=bool(spec.uniform), restart=np.float64(spec.restart), "

@@ -68,18 +68,18 @@ def _patch_build(module: Any) -> None:
     """Wait after the first thing that a pass does: some of it is there, and some is not."""
     from storaged.store import engine, image_writer, tables
 
-    def phase(self: Any, name: str, original: Callable[..., None] = module.Progress.phase) -> None:
+    def phase(self: Any, name: str, original: Callable[..., None] = module.ProgressReporter.phase) -> None:
         global _armed
         _armed = name if _is_held(name) else ""
         original(self, name)
 
-    module.Progress.phase = phase
-    module.Progress.step = _wait_after(module.Progress.step)
+    module.ProgressReporter.phase = phase
+    module.ProgressReporter.step = _wait_after(module.ProgressReporter.step)
     for owner, names in (
         (tables.TableWriter, ("append",)),
         (image_writer.AppendFile, ("append",)),
         (image_writer.ArrayFiles, ("create", "map")),
-        (image_writer, ("_seal",)),
+        (image_writer, ("_sync_file",)),
         (engine.RocksEngine, ("flush",)),
     ):
         for name in names:

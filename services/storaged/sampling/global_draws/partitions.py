@@ -84,7 +84,7 @@ def _build_entries(version: LocalVersion, shares: partition_choice.PartShares, e
     tables = [_NOTHING if image is None else _entry_table(image, element, type_id, uniform) for type_id, image in images]
     if version.range_covers:
         covers = [version.range_covers[pair] if pair[1] in requested_parts else None for pair in pairs]
-        tables = [_NOTHING if cover is None else AliasTable(size=cover.share.count, total=cover.share.weight) for cover in covers]
+        tables = [_NOTHING if cover is None else AliasTable(size=cover.totals.count, total=cover.totals.weight) for cover in covers]
     for (type_id, part), table, entry_weight in zip(pairs, tables, shares.measure, strict=True):
         if entry_weight > 0 and part in requested_parts and not table.size:
             raise Corrupt(
